@@ -2,32 +2,32 @@
 
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from gdlx.envs import game_spec
 from gdlx.nets import checkpoints
 from gdlx.nets.values import infoset_tables
 from gdlx.propnet.common import limits
-from gdlx.solvers import evaluate_requests, tasks
-from gdlx.solvers.policy_sources import policy_source
+from gdlx.solvers import evaluate_requests, tabular_policies, tasks
+from gdlx.solvers.policy_sources import function_policies, policy_source
 from gdlx.solvers.runs import policy_files, result_folder
 
 
-class NetworkPolicy(policy_source.PolicySource):
+class NetworkPolicy(policy_source.SparsePolicy):
     """The networks of a training folder."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.name, self._folder = str(folder), folder
 
-    def tabulate(self, named: game_spec.ResolvedGame, task: tasks.TreeTask) -> policy_source.TabulatedPolicies:
+    def probabilities(self, named: game_spec.ResolvedGame, task: tasks.TreeTask) -> Sequence[tabular_policies.Policy]:
+        return function_policies.tabulate(self.to_function(named), self.name, task.tree)
+
+    def to_function(self, named: game_spec.ResolvedGame) -> function_policies.PolicyFunction:
         if named.game.is_open_spiel or named.tree is not None:
             raise policy_files.PolicyFileError(f"{self.name} has networks, which need the rules of {named.game.spec}")
         restored = checkpoints.restore_training(self._folder, named.compile())
-        parameters = restored.learner.policy_params(restored.state)
-        policies = infoset_tables.network_policies(restored.learner, parameters, task.tree)
-        return policy_source.TabulatedPolicies(policies, tuple(np.zeros(0, np.int64) for _ in policies))
+        return infoset_tables.policy_function(restored.learner, restored.learner.policy_params(restored.state))
 
 
 def find(policy: Any) -> policy_source.PolicySource:

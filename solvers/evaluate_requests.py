@@ -15,7 +15,7 @@ from gdlx.envs.packed import packed_env
 from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import limits
 from gdlx.solvers import algorithms, requests, solution, solve_requests, tabular_policies, tasks
-from gdlx.solvers.bounds import estimates, search_bounds
+from gdlx.solvers.bounds import estimates, function_bound, search_bounds
 from gdlx.solvers.mccfr import hash_table, table_policy
 from gdlx.solvers.policy_sources import policy_source
 from gdlx.solvers.runs import driver, policy_files, result_folder, table_solver
@@ -223,25 +223,40 @@ def _bound_policy(
     error: game_tree.TooLargeError,
 ) -> EvaluateResult:
     """Estimate the values of a policy by matches, and bound its exploitability from below."""
-    play = f"let it play instead: `gdlx match {named.game.spec} {source.name} random`"
     if named.game.is_open_spiel or named.tree is not None:
         raise game_tree.TooLargeError(error.reason, "A policy can be judged only on the whole tree") from None
     propnet = named.compiled or solve_requests.compile_propnet(named.game, callbacks, request.within)
     task = tasks.make_table_task(named.game, propnet=propnet)
-    table = source.to_table(named.game, task.env)
-    if table is None:
+    steps = game_facts.probe(propnet, request.seed).step_capacity
+    table, function = source.to_table(named.game, task.env), source.to_function(named)
+    if table is None and function is None:
         raise game_tree.TooLargeError(
             error.reason,
-            f"{source.name} can be judged only on the whole tree; the result of a sampler can be bounded by play",
+            f"{source.name} can be judged only on the whole tree; functions, networks and the results of samplers "
+            "can be bounded by play",
         ) from None
-    callbacks.warn(f"{error.reason}: values are estimated by matches, and exploitability is bounded from below; {play}")
+    callbacks.warn(f"{error.reason}: values are estimated by matches, and exploitability is bounded from below")
+    if table is not None:
+        scores = table_solver.estimate_value(task, table, request.seed, 0)
+        value, value_error = scores.mean, scores.error
+        bound = _search_bound(request, _PlayInputs(task.packed, table, steps), named.game.spec, callbacks)
+    else:
+        assert function is not None
+        with callbacks.stage(f"bound of {named.game.spec}"):
+            seconds = search_bounds.DEFAULT_SECONDS if request.bound_seconds is None else request.bound_seconds
+            found = function_bound.search(
+                task.packed, function, source.name, seconds=seconds, steps=steps, seed=request.seed
+            )
+        if found.missing:
+            callbacks.warn(
+                f"{source.name} has nothing for {found.missing:,} information sets that matches reached, which are "
+                "played uniformly"
+            )
+        table, value, value_error, bound = found.table, found.value, found.value_error, BoundResult(found.bound, False)
     load = int(hash_table.count_used(table.table)) / len(table.table.high)
-    scores = table_solver.estimate_value(task, table, request.seed, 0)
-    metrics = driver.Metrics(0, 0.0, scores.mean, (), load=load, value_error=scores.error)
+    metrics = driver.Metrics(0, 0.0, value, (), load=load, value_error=value_error)
     policies, _ = table_policy.to_tabular(table, task.env, task.tree)
     measured = solution.Solution(task.tree, source.name, policies, (metrics,), table=table)
-    steps = game_facts.probe(propnet, request.seed).step_capacity
-    bound = _search_bound(request, _PlayInputs(task.packed, table, steps), named.game.spec, callbacks)
     return EvaluateResult(task, measured, bound)
 
 

@@ -16,6 +16,7 @@ from gdlx.envs import env as envs
 from gdlx.envs.trees import game_tree
 from gdlx.envs.views import observation_window
 from gdlx.propnet.common import errors
+from gdlx.solvers.policy_sources import function_policies
 
 Floats = npt.NDArray[np.float32]
 
@@ -89,6 +90,24 @@ class Encoder:
     def encode_infosets(self, tree: game_tree.GameTree, number: int) -> Floats:
         """float32[I, F] of the information sets where a player has a choice."""
         return self.encode_views(tree, number, tree.players[number].view)
+
+    def encode(self, infosets: function_policies.InformationSets) -> Floats:
+        """float32[N, F] of the information sets that a policy function is asked for, of a tree or of matches."""
+        moves, count = self.env.num_actions, len(infosets)
+        window = np.zeros((count, self.steps, moves + self.env.num_percepts), np.float32)
+        made, seen = infosets.made, infosets.seen
+        for back in range(self.steps):
+            time = infosets.steps - self.steps + back
+            rows = np.flatnonzero(time >= 0)
+            window[rows, back, made[rows, time[rows]]] = 1
+            window[rows, back, moves : moves + seen.shape[2]] = seen[rows, time[rows]]
+        legal = np.zeros((count, moves), np.float32)
+        legal[:, : infosets.legal.shape[1]] = infosets.legal
+        player = np.zeros((count, self.env.num_players), np.float32)
+        player[:, infosets.player] = 1
+        progress = infosets.steps[:, None].astype(np.float32) / np.float32(self.steps)
+        features = np.concatenate([window.reshape(count, -1), legal, player, progress], axis=1)
+        return features if self.feature_indices is None else features[:, list(self.feature_indices)]
 
     def encode_views(self, tree: game_tree.GameTree, number: int, views: game_tree.Ints) -> Floats:
         """float32[V, F] of any rows of a player's tree of information sets, forced ones included."""

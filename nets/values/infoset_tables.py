@@ -10,6 +10,7 @@ from gdlx.envs.trees import device_arrays, game_tree
 from gdlx.nets.learners import protocol
 from gdlx.nets.models import encoders, networks
 from gdlx.solvers import tabular_policies
+from gdlx.solvers.policy_sources import function_policies
 
 
 class EncodedInfosets(NamedTuple):
@@ -51,6 +52,25 @@ def network_policies(learner: protocol.Learner, variables: Any, tree: game_tree.
         tabular_policies.from_table(player, table[begin:end].T)
         for player, begin, end in zip(tree.players, bounds, bounds[1:], strict=False)
     )
+
+
+def policy_function(learner: protocol.Learner, variables: Any) -> function_policies.PolicyFunction:
+    """The policy of a learner's network as a function, which the judge asks in trees and in matches."""
+
+    def policy(infosets: function_policies.InformationSets) -> np.ndarray[Any, Any]:
+        count = 1 << max(0, len(infosets) - 1).bit_length()  # few shapes, and so few programs
+
+        def padded(rows: np.ndarray[Any, Any]) -> jax.Array:
+            return jnp.asarray(np.pad(rows, ((0, count - len(rows)), *[(0, 0)] * (rows.ndim - 1))))
+
+        legal = infosets.legal
+        move = np.broadcast_to(np.arange(legal.shape[1], dtype=np.int32), legal.shape)
+        number = np.full(len(infosets), infosets.player, np.int32)
+        features = learner.encoder.encode(infosets)
+        sets = EncodedInfosets(padded(features), padded(number), padded(move), padded(legal))
+        return np.asarray(_probabilities(learner.network, variables, sets), np.float64)[: len(infosets)]
+
+    return policy
 
 
 @jax.jit(static_argnames="network")

@@ -46,8 +46,13 @@ class PolicySource(abc.ABC):
         """
 
     def to_table(self, game: game_spec.GameSpec, environment: env.Env) -> table_policy.TablePolicy | None:
-        """Returns the policy as a hash table, for a game that cannot be unrolled; None if that is not possible."""
+        """Returns the policy as a hash table, for a game that cannot be unrolled; None if it has no table."""
         del game, environment
+        return None
+
+    def to_function(self, named: game_spec.ResolvedGame) -> function_policies.PolicyFunction | None:
+        """Returns the policy as a function, for a game that cannot be unrolled; None if that is not possible."""
+        del named
         return None
 
 
@@ -66,7 +71,7 @@ class PolicyFile(PolicySource):
         return policy_files.load_table_policy(self.path, game, environment)
 
 
-class _SparsePolicy(PolicySource):
+class SparsePolicy(PolicySource):
     """A policy that may have NaN where it is missing."""
 
     @abc.abstractmethod
@@ -79,7 +84,7 @@ class _SparsePolicy(PolicySource):
             return _fill_missing(task.tree, self.probabilities(named, task))
 
 
-class FunctionPolicy(_SparsePolicy):
+class FunctionPolicy(SparsePolicy):
     """A function of information sets: `function_policies.PolicyFunction`."""
 
     def __init__(self, function: function_policies.PolicyFunction, name: str) -> None:
@@ -89,8 +94,12 @@ class FunctionPolicy(_SparsePolicy):
         del named
         return function_policies.tabulate(self._function, self.name, task.tree)
 
+    def to_function(self, named: game_spec.ResolvedGame) -> function_policies.PolicyFunction:
+        del named
+        return self._function
 
-class OpenSpielPolicy(_SparsePolicy):
+
+class OpenSpielPolicy(SparsePolicy):
     """A policy of OpenSpiel."""
 
     def __init__(self, policy: Any, name: str) -> None:
@@ -100,7 +109,7 @@ class OpenSpielPolicy(_SparsePolicy):
         return open_spiel_policies.read(named, task.tree, self._policy)
 
 
-class ArrayPolicy(_SparsePolicy):
+class ArrayPolicy(SparsePolicy):
     """The probability of every sequence, for each player, as in `Solution.policies`."""
 
     def __init__(self, policies: Sequence[npt.ArrayLike], name: str = "the policy", digest: str | None = None) -> None:
@@ -119,7 +128,7 @@ class ArrayPolicy(_SparsePolicy):
         ]
 
 
-class JsonPolicy(_SparsePolicy):
+class JsonPolicy(SparsePolicy):
     """A table as `policy_tables.to_json` returns it, which may be partial."""
 
     def __init__(self, table: Mapping[str, Any], name: str = "the policy") -> None:

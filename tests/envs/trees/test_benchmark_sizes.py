@@ -33,8 +33,7 @@ def liars_dice(dice: int, sides: int) -> Sizes:
 
 def liars_dice_forced(dice: int, sides: int) -> int:
     """Information sets after the highest bid, in which one can only call it a lie."""
-    last = 2 * dice * sides - 1
-    return math.comb(sides + dice - 1, dice) * (1 << last)
+    return math.comb(sides + dice - 1, dice) << (2 * dice * sides - 1)
 
 
 @pytest.mark.parametrize(("dice", "sides"), [(1, 2), (1, 3), (2, 2), (1, 5)])
@@ -64,8 +63,9 @@ def goofspiel(cards: int) -> Sizes:
 
 def is_possible(own: Sequence[int], results: Sequence[int], cards: int) -> bool:
     """Whether the opponent has distinct cards below, equal to and above one's own: each the earliest deadline first."""
+    lowest, highest = {-1: 1, 0: 0, 1: -cards}, {-1: cards, 0: 0, 1: -1}  # relative to one's own card
     waiting = sorted(
-        {-1: (card + 1, cards), 0: (card, card), 1: (1, card - 1)}[result]
+        (max(1, card + lowest[result]), min(cards, card + highest[result]))
         for card, result in zip(own, results, strict=True)
     )
     deadlines: list[int] = []

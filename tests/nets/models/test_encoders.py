@@ -9,12 +9,36 @@ import pytest
 
 import gdlx
 from gdlx.envs import game_spec
-from gdlx.envs.trees import infoset_keys
+from gdlx.envs.trees import infoset_keys, unroll
+from gdlx.envs.trees.factored import unroll_blocks
 from gdlx.envs.views import observation_window
 from gdlx.nets.models import encoders, networks
-from gdlx.propnet import library
+from gdlx.propnet import games, library
+from gdlx.solvers.policy_sources import function_policies
+from gdlx.tests.helpers import samples
 
 GAMES = ("kuhn_poker", "smallest:numbers=3,steps=1", "goofspiel:cards=3", "monty_hall")
+
+
+@pytest.mark.parametrize("steps", [1, 3, 40])
+@pytest.mark.parametrize("game", ["leduc_poker", "goofspiel:cards=3,order=random"])
+def test_what_functions_are_asked_is_encoded_alike(game: str, steps: int) -> None:
+    tree, encoder = samples.load_tree(game), encoders.Encoder(gdlx.make(game), steps)
+    for number, player in enumerate(tree.players):
+        infosets = function_policies.TreeInformationSets(tree, number, 0, player.sets)
+        np.testing.assert_array_equal(encoder.encode(infosets), encoder.encode_infosets(tree, number))
+
+
+def test_steps_that_blocks_leave_out_are_encoded() -> None:
+    """As in the tree that lists every step: the same features, in another order."""
+    spec = "phantom_ttt:width=2,height=2,line=2"
+    compiled, encoder = games.compile_game(spec), encoders.Encoder(gdlx.make(spec), 5)
+    listed, blocks = unroll.unroll(compiled), unroll_blocks.unroll(compiled)
+    for number, player in enumerate(listed.players):
+        infosets = function_policies.TreeInformationSets(blocks, number, 0, blocks.players[number].sets)
+        in_blocks = sorted(encoder.encode(infosets).tolist())
+        assert in_blocks == sorted(encoder.encode_infosets(listed, number).tolist())
+        assert len(in_blocks) == player.sets
 
 
 @pytest.mark.parametrize("is_narrow", [False, True])

@@ -8,11 +8,13 @@ import pytest
 
 import gdlx
 from gdlx.envs.bridges import open_spiel_game, open_spiel_twins
+from gdlx.envs.packed import packed_env
 from gdlx.envs.trees import game_tree, unroll
 from gdlx.envs.trees.factored import unroll_blocks
 from gdlx.propnet import games, library
 from gdlx.propnet.common import errors
 from gdlx.solvers import evaluate_requests, requests, solve_requests, tabular_policies
+from gdlx.solvers.bounds import function_bound, search_bounds
 from gdlx.solvers.policy_sources import function_policies, policy_source
 from gdlx.solvers.runs import policy_tables
 from gdlx.tests.helpers import explicit, players, samples
@@ -187,6 +189,7 @@ def test_all_kinds_agree(tmp_path: pathlib.Path) -> None:
         assert best - explicit.expected(root, chosen)[player] == pytest.approx(improvement, abs=1e-12)
 
     def function(infosets: function_policies.InformationSets) -> Any:
+        assert isinstance(infosets, function_policies.TreeInformationSets)
         table = np.zeros(infosets.legal.shape)
         player = tree.players[infosets.player]
         table[infosets.rows_and_moves] = policies[infosets.player][
@@ -309,8 +312,71 @@ def test_too_large_games_are_bounded_or_refused(tmp_path: pathlib.Path) -> None:
     assert 0 < bound <= 50
     assert judged.value[0] == -judged.value[1]
     assert "exploitability at least" in repr(judged)
-    with pytest.raises(game_tree.TooLargeError, match="uniform can be judged only on the whole tree"):
-        gdlx.evaluate("goofspiel:cards=8", uniform, max_nodes=1_000)
+    with pytest.raises(game_tree.TooLargeError, match="can be judged only on the whole tree; functions, networks and"):
+        gdlx.evaluate("goofspiel:cards=8", [np.ones(3), np.ones(3)], max_nodes=1_000)
+    with pytest.raises(game_tree.TooLargeError, match="can be judged only on the whole tree"):
+        gdlx.evaluate("spiel:leduc_poker", uniform, max_nodes=1_000)
+
+
+@pytest.mark.parametrize("spec", [KUHN, pytest.param("goofspiel:cards=4", marks=pytest.mark.slow)])
+def test_functions_are_bounded_where_the_tree_is_too_large(spec: str) -> None:
+    """The bound does not exceed the exploitability, and comes near it."""
+    exact = gdlx.evaluate(spec, drawn)
+    bounded = gdlx.evaluate(spec, drawn, max_nodes=1, bound_seconds=2.0)
+    assert not bounded.is_exact
+    assert bounded.bound_result is not None
+    assert exact.exploitability is not None
+    bound = bounded.bound_result.bound
+    assert bound.exploitability is not None
+    assert bound.exploitability < exact.exploitability + 4 * bound.standard_error
+    assert bound.exploitability > 0.6 * exact.exploitability
+    errors_of_value = bounded.solution.metrics[-1].value_error
+    for value, mean, error in zip(exact.value, bounded.value, errors_of_value, strict=True):
+        assert abs(value - mean) < 5 * error
+    assert bounded.solution.policies[0].tolist() == pytest.approx(exact.solution.policies[0].tolist(), abs=1e-6)
+
+
+def drawn(infosets: function_policies.InformationSets) -> Any:
+    """A policy that looks random, and depends on all that a player knows: by its key."""
+    weight = (infosets.keys[:, :1].astype(np.uint64) * np.arange(1, 1 + infosets.legal.shape[1], dtype=np.uint64)) % 997
+    weight = (weight + 1) * infosets.legal
+    return weight / weight.sum(axis=1, keepdims=True)
+
+
+def test_matches_ask_what_trees_ask() -> None:
+    """For the information sets that matches reach: the same texts, moves, percepts, keys and legal moves."""
+    spec, asked = "leduc_poker", dict[bytes, tuple[Any, ...]]()
+
+    def remember(infosets: function_policies.InformationSets) -> Any:
+        for n, key in enumerate(infosets.keys):
+            step = infosets.steps[n]
+            what = (infosets.made[n][:step].tolist(), infosets.seen[n][:step].tolist(), infosets.legal[n].tolist())
+            row = (infosets.player_name, infosets.texts[n], infosets.moves, infosets.percepts, *what)
+            assert asked.setdefault(bytes([infosets.player]) + key.tobytes(), row) == row
+        return uniform(infosets)
+
+    gdlx.evaluate(spec, remember)
+    assert len(asked) == 936
+    bounded = gdlx.evaluate(spec, remember, max_nodes=1, bound_seconds=0.1)
+    assert not bounded.is_exact
+    assert len(asked) == 936
+
+
+def test_functions_that_fail_in_matches() -> None:
+    game = packed_env.PackedEnv(gdlx.make(KUHN))
+    for function, message in (
+        (lambda infosets: infosets.legal * 1.0, "add up to 2, not 1, or a negative one, at player"),
+        (lambda infosets: np.ones((len(infosets), 2)), "return an array of shape"),
+        (lambda infosets: 1 / 0, "ZeroDivisionError"),
+    ):
+        with pytest.raises(policy_source.PolicyError, match=message):
+            function_bound.search(game, function, "it", seconds=0.1, steps=8)
+    missing = function_bound.search(
+        game, lambda infosets: np.full(infosets.legal.shape, np.nan), "it", seconds=0.1, steps=8
+    )
+    assert missing.missing == 12
+    with pytest.raises(search_bounds.UnfinishedMatchesError, match="capacity of 2 joint actions"):
+        function_bound.search(game, uniform, "it", seconds=0.1, steps=2)
 
 
 # ---- what functions are asked
@@ -321,7 +387,7 @@ def test_functions_see_what_players_see(spec: str) -> None:
     """Moves and percepts, played again step by step in the environment, lead to the same keys and legal moves."""
     tree, env = samples.load_tree(spec), gdlx.make(spec)
     for number, player in enumerate(tree.players):
-        infosets = function_policies.InformationSets(tree, number, 0, player.sets)
+        infosets = function_policies.TreeInformationSets(tree, number, 0, player.sets)
         assert infosets.texts == list(player.labels)
         assert infosets.percepts == env.propnet.players[number].percepts
         assert infosets.moves == env.propnet.players[number].moves
@@ -345,7 +411,7 @@ def test_histories_of_trees_in_blocks_are_whole() -> None:
     trees = unroll.unroll(propnet), unroll_blocks.unroll(propnet)
     for number in range(2):
         listed, blocks = (
-            function_policies.InformationSets(tree, number, 0, tree.players[number].sets) for tree in trees
+            function_policies.TreeInformationSets(tree, number, 0, tree.players[number].sets) for tree in trees
         )
         assert trees[1].players[number].views.waits is not None  # type: ignore[union-attr]
 
