@@ -199,6 +199,15 @@ def solve(
         ),
     ] = "refuse",
     max_nodes: shared_options.MaxNodes = shared_options.DEFAULT_NODES,
+    symmetries: Annotated[
+        bool,
+        typer.Option(
+            "--symmetries",
+            help="Solve for one of all information sets that symmetries of the rules exchange: the same result in "
+            "less time and memory.",
+            rich_help_panel=_ALGORITHM,
+        ),
+    ] = False,
     compiling: shared_options.Compiling,
 ) -> None:
     """Compute an equilibrium: policies for all players, and their exploitability.
@@ -247,6 +256,7 @@ def solve(
             opponent=modelled,
             network=network,
             results=results,
+            symmetries=symmetries,
             **common,
         )
     if request.configured_algorithm.kind == "sampled":
@@ -259,7 +269,7 @@ _FIXED = (
     *("algorithm", "network", "alpha", "beta", "gamma", "exploration", "simultaneous", "states"),
     *("batch", "decay", "width", "table", "grow"),
     *("payoff", "goal_conflict", "gdl", "fold_case", "results"),
-    *("restrict", "p", "model"),
+    *("restrict", "p", "model", "symmetries"),
 )
 
 

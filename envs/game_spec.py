@@ -223,7 +223,7 @@ def _unroll(
         return unroll_blocks.unroll(
             propnet,
             game.payoff,
-            max_blocks=limits.BLOCKS * max_nodes // limits.NODES,
+            max_blocks=(limits.BLOCKS if group is None else limits.SYMMETRIC_BLOCKS) * max_nodes // limits.NODES,
             max_members=limits.MEMBERS * max_nodes // limits.NODES,
             goal_conflict=game.goal_conflict,
             report=report,

@@ -313,7 +313,11 @@ def _from_tree(
         units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
         propnet = named.compiled or solve_requests.compile_propnet(named.game, callbacks)
         game = packed_env.PackedEnv(env.Env(propnet, units))
-        return _PlayInputs(game, table_policy.from_tabular(policies, game.env, tree), len(tree.counts.nodes) - 1)
+        if tree.is_whole:
+            table = table_policy.from_tabular(policies, game.env, tree)
+        else:
+            table = policy_files.load_table_policy(request.folder, named.game, game.env)
+        return _PlayInputs(game, table, len(tree.counts.nodes) - 1)
 
     return _SavedPolicies(policies, task.metrics(policies), play_inputs)
 

@@ -22,7 +22,8 @@ class InfosetValues(NamedTuple):
 def infoset_values(tree: game_tree.GameTree, policies: tabular_policies.Policies, number: int) -> InfosetValues:
     """Computes the reach and the values of all information sets of a player.
 
-    Values are defined also where only the player itself never goes: what it would get if it did.
+    Values are defined also where only the player itself never goes: what it would get if it did. In a tree without
+    symmetric information sets, the reach of one is that of all for which it stands.
 
     Args:
       tree: an unrolled game.
@@ -47,7 +48,8 @@ def infoset_values(tree: game_tree.GameTree, policies: tabular_policies.Policies
         for sums in (mass * tree.terminals.payoff[:, number], mass)
     )
     if tree.blocks is not None:
-        in_blocks = tree.blocks.sequence_sums(plans, number)
+        whole_plans = [plan * each.plan_scale for each, plan in zip(tree.players, plans, strict=True)]
+        in_blocks = [sums * player.plan_scale for sums in tree.blocks.sequence_sums(whole_plans, number)]
         payoff_sums, mass_sums = payoff_sums + in_blocks[0], mass_sums + in_blocks[1]
     others_reach = np.zeros(player.sets)
     totals = np.zeros(player.sets)

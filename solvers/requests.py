@@ -82,6 +82,7 @@ class SolveRequest:
     resume: pathlib.Path | None = None  # the result folder of the run to resume
     checkpoint_seconds: float = 10.0  # between checkpoints
     max_nodes: int = limits.NODES  # refuse to unroll games with more joint actions in one step
+    symmetries: bool = False  # leave symmetric information sets out of the tree
     within: limits.Limits = limits.Limits()  # of compiling
 
     def __post_init__(self) -> None:
@@ -102,6 +103,13 @@ class SolveRequest:
             for name in ("seconds", "target", "every"):
                 if getattr(self, name) is not None:
                     raise RequestError(f"{algorithm.name} stops only by `iterations=`; leave out `{name}=`")
+        if self.symmetries and algorithm.kind != "full":
+            raise RequestError(
+                f"symmetries are left out of whole trees, for the CFR family and fp; {algorithm.name} needs every "
+                "information set: leave out `symmetries=`"
+            )
+        if self.symmetries and self.opponent is not None:
+            raise RequestError("an opponent model need not be symmetric: leave out `symmetries=`")
         if self.opponent is not None:
             restricted_nash.require_non_sampling(algorithm)
             if algorithm.on_states:

@@ -263,6 +263,7 @@ def prepare(
     propnet: propnet.PropNet | None = None,
     within: limits.Limits = limits.Limits(),
     max_nodes: int = limits.NODES,
+    symmetries: bool = False,
     report: Callable[[int, int], None] | None = None,
 ) -> Task:
     """Prepares a game as an algorithm needs it.
@@ -274,6 +275,7 @@ def prepare(
       within: limits of compiling.
       max_nodes: refuse to unroll games with more joint actions in one step than this, or to build the states of games
         with more in total.
+      symmetries: whether to leave symmetric information sets out of the tree, as in `gdlx.unroll`.
       report: called as `report(step, nodes)` after each level that is unrolled, or step whose states are built.
 
     Raises:
@@ -294,6 +296,7 @@ def prepare(
         max_nodes=max_nodes,
         keep_edges=needs == "edges",
         list_terminals=needs == "terminals",
+        symmetries=symmetries,
         report=report,
     )
     return make_tree_task(game, tree)

@@ -3,6 +3,7 @@
 import dataclasses
 
 BLOCKS = 700_000  # of one step; phantom_ttt has 300,672. More mean that a game does not come in large blocks
+SYMMETRIC_BLOCKS = 12_000_000  # of one step, where symmetric ones are left out; the abrupt phantom_ttt has 7.3 million
 MEMBERS = 400_000_000  # of the sets in blocks that one step may extend; bounds the memory that they take
 STEPS = 1_000  # joint actions after which unrolling considers a game endless
 NODES = 60_000_000  # joint actions of one step that may be unrolled; bounds the memory that they take

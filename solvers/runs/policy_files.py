@@ -24,9 +24,10 @@ import numpy.typing as npt
 from gdlx.envs import env, game_facts, game_spec
 from gdlx.envs.states import state_information, state_labels
 from gdlx.envs.trees import game_tree, unroll
+from gdlx.envs.trees.factored import symmetry_group, unroll_blocks
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import bounded_files, errors
-from gdlx.solvers import state_policies, tabular_policies, tasks
+from gdlx.solvers import state_policies, symmetric_policies, tabular_policies, tasks
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import policy_tables, result_folder
 
@@ -213,6 +214,9 @@ def _load_folder(folder: pathlib.Path, game: game_spec.GameSpec, tree: game_tree
         return _load_rows(folder / result_folder.POLICY, game, tree, config)
     if config.algorithm.on_states:
         return _load_state_policies(folder, config, game, tree)
+    if config.symmetries and tree.is_whole:
+        played = tasks.make_table_task(game).env
+        return table_policy.to_tabular(_load_symmetric(folder, config, game, played), played, tree)[0]
     require_same_rules(folder, config, game, tasks.tree_digest(tree))
     return read_tree_policies(folder / result_folder.POLICY, tree)
 
@@ -227,6 +231,8 @@ def _load_folder_as_table(folder: pathlib.Path, game: game_spec.GameSpec, env: e
         require_same_rules(folder, config, game, solved.digest)
         policies = read_tree_policies(folder / result_folder.POLICY, solved.tree)
         return table_policy.from_states(policies, solved.graph, env)
+    if config.symmetries:
+        return _load_symmetric(folder, config, game, env)
     # Unrolled with the payoffs of the run, which are part of its digest.
     tree = game_spec.unroll_game(config.game, propnet=env.propnet)
     require_same_rules(folder, config, game, tasks.tree_digest(tree))
@@ -259,6 +265,20 @@ def _convert_to_infosets(
     if any(isinstance(player.views, state_labels.StateLabels) for player in tree.players):
         return policies
     return state_policies.to_tree(policies, solved.graph, solved.propnet, tree)
+
+
+def _load_symmetric(
+    folder: pathlib.Path, config: result_folder.Config, game: game_spec.GameSpec, env: env.Env
+) -> table_policy.TablePolicy:
+    """The policies of a tree without symmetric information sets, at all information sets of the game."""
+    group = symmetry_group.build(env.propnet)
+    tree = game_spec.unroll_game(config.game, propnet=env.propnet, symmetries=True)
+    require_same_rules(folder, config, game, tasks.tree_digest(tree))
+    assert group is not None, "the rules are those of the run, which had symmetries"
+    units = config.game.payoff, config.game.goal_conflict
+    whole = unroll_blocks.unroll_whole(env.propnet, group, units[0], goal_conflict=units[1])
+    policies = symmetric_policies.to_whole(whole, read_tree_policies(folder / result_folder.POLICY, tree))
+    return table_policy.from_tabular(policies, env, whole.tree)
 
 
 # ---- arrays

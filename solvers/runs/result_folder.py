@@ -92,6 +92,7 @@ class Config:
     x64: bool
     opponent_model: OpponentModelConfig | None = None
     together: int = 1  # runs that were computed together: the seconds of each are an equal share of theirs
+    symmetries: bool = False  # whether symmetric information sets were left out of the tree
 
     @property
     def has_table(self) -> bool:
@@ -116,6 +117,7 @@ class Config:
             "x64": self.x64,
             "modelled": None if self.opponent_model is None else self.opponent_model._asdict(),
             "together": self.together,
+            "symmetries": self.symmetries,
             "versions": versions(),
         }
 
@@ -310,7 +312,13 @@ def _parse_config(folder: pathlib.Path, saved: dict[str, Any]) -> Config:
     )
     together = int(saved.get("together", 1))
     return Config(
-        parse_game(saved["game"]), str(saved["digest"]), algorithm, bool(saved["x64"]), opponent_model, together
+        parse_game(saved["game"]),
+        str(saved["digest"]),
+        algorithm,
+        bool(saved["x64"]),
+        opponent_model,
+        together,
+        bool(saved.get("symmetries", False)),
     )
 
 

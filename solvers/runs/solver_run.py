@@ -285,7 +285,9 @@ def make_stop_condition(
 def make_config(task: tasks.Task, algorithm: algorithms.Algorithm) -> result_folder.Config:
     """Build the config of a run, as config.json records it."""
     is_double = jax.numpy.result_type(float) == np.float64
-    return result_folder.Config(task.game, task.digest, algorithm, is_double, task.opponent_model)
+    return result_folder.Config(
+        task.game, task.digest, algorithm, is_double, task.opponent_model, symmetries=not task.tree.is_whole
+    )
 
 
 def _begin(folder: pathlib.Path, task: tasks.Task, config: result_folder.Config) -> None:

@@ -4,6 +4,7 @@ A block and its images have the same payoffs, and their weights are added where 
 a block is free; taking one of a canonical world, and the first of its sets, lets most images meet.
 """
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ class PlayerOrbits:
     def __init__(self, group: symmetry_group.Group, player: int, collector: infosets.InfosetCollector) -> None:
         self._group, self._moves, self._percepts = group, group.moves[player], group.percepts[player]
         self.collector = collector
+        self._further: dict[str, int] = {}  # names of choices of several moves
         self.placement = Placement(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64))
 
     def start(self, sets: int, legal_rows: Bools) -> None:
@@ -120,11 +122,25 @@ class PlayerOrbits:
         row, move = np.nonzero(rows)
         place = choices.moves.starts[row] + rank[row, move]
         copies = np.bincount(place, minlength=len(choices.moves.items)).astype(np.int32)
+        alike = ragged.from_groups(place, move, len(copies))
+        names = np.array([self._name(alike.items[a:b]) for a, b in itertools.pairwise(alike.starts)], np.int32)
         return choices._replace(
             rank=rank,
+            names=ragged.Ragged(choices.moves.starts, names),
             only_move=infosets.only_moves(rows),
             copies=ragged.Ragged(choices.moves.starts, copies),
         )
+
+    def _name(self, moves: Longs) -> int:
+        """The name of a choice: the number of its only move, or of further names of the collector."""
+        if len(moves) == 1:
+            return int(moves[0])
+        names = self.collector.names
+        name = " or ".join(names[move] for move in moves.tolist())
+        if name not in self._further:
+            self._further[name] = len(names)
+            names.append(name)
+        return self._further[name]
 
 
 class Canonical(NamedTuple):

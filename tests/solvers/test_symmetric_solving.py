@@ -1,0 +1,116 @@
+"""Solving without symmetric information sets: the same results, files that can be read, and clear refusals."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+import gdlx
+from gdlx import cli
+from gdlx.envs import game_spec
+from gdlx.solvers import evaluate_requests, infoset_values, requests, solve_requests, tasks
+from gdlx.solvers.runs import policy_files
+
+GAME = "phantom_ttt:width=2,height=3"
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory: pytest.TempPathFactory) -> solve_requests.SolveResult:
+    request = requests.SolveRequest(
+        GAME, "cfr+", iterations=100, symmetries=True, results=tmp_path_factory.mktemp("results")
+    )
+    return solve_requests.execute(request)
+
+
+def test_the_result_is_that_of_the_whole_game(solved: solve_requests.SolveResult) -> None:
+    whole = gdlx.solve(GAME, "cfr+", iterations=100)
+    found = solved.solution
+    assert sum(player.sets for player in found.tree.players) < sum(player.sets for player in whole.tree.players) / 20
+    assert [row.iterations for row in found.metrics] == [row.iterations for row in whole.metrics]
+    for small, large in zip(found.metrics, whole.metrics, strict=True):
+        np.testing.assert_allclose(small.value, large.value, rtol=0, atol=2e-3)  # of 100, in single precision
+        np.testing.assert_allclose(small.improvements, large.improvements, rtol=0, atol=2e-3)
+
+
+def test_policies_and_values_name_all_actions_that_are_alike(solved: solve_requests.SolveResult) -> None:
+    policy = solved.solution.policy("x")
+    assert list(policy.values()) == [1.0]
+    (name,) = policy
+    assert name.split(" or ") == [f"(mark {column} {row})" for column in (1, 2) for row in (1, 2, 3)]
+    found = infoset_values.infoset_values(solved.solution.tree, solved.solution.policies, 0)
+    assert found.reach[0] == pytest.approx(1)
+    assert found.value[0] == pytest.approx(solved.solution.value[0], abs=1e-4)
+    # The second time it moves, having had success, in each of the six cells.
+    second = solved.solution.find_infoset(0, "(mark 1 1), placed")
+    assert found.reach[second] == pytest.approx(1)
+
+
+def test_a_folder_is_evaluated_and_its_policy_judged_on_the_whole_game(solved: solve_requests.SolveResult) -> None:
+    assert solved.folder is not None
+    again = evaluate_requests.execute(requests.EvaluateRequest(solved.folder))
+    assert again.solution == solved.solution
+    assert again.solution.exploitability == pytest.approx(solved.solution.exploitability, abs=1e-4)
+    whole = tasks.make_tree_task(GAME)
+    policies = policy_files.load_policies(solved.folder, game_spec.GameSpec(GAME), whole.tree)
+    assert whole.metrics(policies).exploitability == pytest.approx(solved.solution.exploitability, abs=2e-3)
+    arena = gdlx.make(GAME)
+    table = policy_files.load_table_policy(solved.folder, game_spec.GameSpec(GAME), arena)
+    assert len(table.cumulative_policy) > sum(player.sets for player in whole.tree.players)
+
+
+def test_a_run_is_resumed(solved: solve_requests.SolveResult, tmp_path: pathlib.Path) -> None:
+    first = requests.SolveRequest(GAME, "cfr+", iterations=50, symmetries=True, results=tmp_path)
+    folder = solve_requests.execute(first).folder
+    assert folder is not None
+    resumed = solve_requests.execute(requests.resume_request(folder, iterations=100))
+    assert resumed.solution == solved.solution
+
+
+def test_a_table_cannot_be_taken_for_one_of_the_whole_game(
+    solved: solve_requests.SolveResult, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "table.csv"
+    assert cli.main(["evaluate", str(solved.folder), "-o", str(table)]) == 0
+    capsys.readouterr()
+    assert cli.main(["evaluate", GAME, "--policy", str(table)]) == 1
+    assert "has no action '(mark 1 1) or (mark 1 2) or" in capsys.readouterr().err
+
+
+def test_the_command(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--json", "solve", "leduc_poker", "--symmetries", "--iterations", "100", "--results", str(tmp_path)]
+    assert cli.main(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["information_sets"] == {"player1": 144, "player2": 144}
+    config = json.loads((pathlib.Path(found["result"]) / "config.json").read_text())
+    assert config["symmetries"] is True
+    assert cli.main(["solve", "kuhn_poker", "--symmetries", "--iterations", "10", "--results", str(tmp_path)]) == 0
+    assert "no symmetry of kuhn_poker was found" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"algorithm": "lp"}, "lp needs every information set"),
+        ({"algorithm": "es-mccfr"}, "es-mccfr needs every information set"),
+        ({"opponent": requests.OpponentModel(pathlib.Path("x"), 0.5)}, "an opponent model need not be symmetric"),
+    ],
+)
+def test_what_needs_the_whole_game_refuses(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(requests.RequestError, match=message):
+        requests.SolveRequest("leduc_poker", symmetries=True, **arguments)  # type: ignore[arg-type]
+
+
+def test_other_trees_are_refused() -> None:
+    with pytest.raises(requests.RequestError, match="symmetries are found in rules"):
+        gdlx.solve(gdlx.unroll("leduc_poker"), symmetries=True, iterations=1)
+    for arguments in ({"depth": 1}, {"keep_edges": True}):
+        with pytest.raises(gdlx.UserError, match="symmetries are found in rules"):
+            gdlx.unroll("leduc_poker", symmetries=True, **arguments)
+    with pytest.raises(gdlx.UserError, match="game of OpenSpiel"):
+        gdlx.unroll("spiel:kuhn_poker", symmetries=True)
+    quotient = gdlx.unroll("leduc_poker", symmetries=True)
+    assert gdlx.solve(quotient, iterations=20).exploitability is not None
+    for name in ("lp", "es-mccfr"):
+        with pytest.raises(ValueError, match=r"each of them listed|needs the edges"):
+            gdlx.solve(quotient, name, iterations=1)
