@@ -62,6 +62,7 @@ _MODULES = {
     "games": "gdlx.propnet.library:names",
     "load_solution": "gdlx.solvers.evaluate_requests",
     "make": "gdlx.envs.make_env",
+    "random_actions": "gdlx.envs.packed.action_words",
     "solve": "gdlx.solvers.solve_requests",
     "unroll": "gdlx.envs.game_spec:unroll_game",
 }
@@ -88,6 +89,7 @@ __all__ = [
     "nets",
     "players",
     "propnet",
+    "random_actions",
     "solve",
     "solvers",
     "unroll",

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 from gdlx.propnet.common import lazy
 
 if TYPE_CHECKING:
+    from gdlx.envs.packed.batched_env import TimeStep as TimeStep
+    from gdlx.envs.packed.batched_env import BatchedState as BatchedState
+    from gdlx.envs.packed.batched_env import BatchedEnv as BatchedEnv
     from gdlx.envs.env import Env as Env
     from gdlx.envs.env import State as State
     from gdlx.envs.game_facts import GameFacts as GameFacts
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
     from gdlx.envs.views.history import ActionObservationHistory as ActionObservationHistory
 
 _MODULES = {
+    "TimeStep": "gdlx.envs.packed.batched_env",
+    "BatchedState": "gdlx.envs.packed.batched_env",
+    "BatchedEnv": "gdlx.envs.packed.batched_env",
     "ActionObservationHistory": "gdlx.envs.views.history",
     "Env": "gdlx.envs.env",
     "GameFacts": "gdlx.envs.game_facts",
@@ -53,6 +59,9 @@ _MODULES = {
     "unroll_game": "gdlx.envs.game_spec",
 }
 __all__ = [
+    "TimeStep",
+    "BatchedState",
+    "BatchedEnv",
     "ActionObservationHistory",
     "Env",
     "GameFacts",

@@ -3,8 +3,8 @@
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable
-from typing import NamedTuple, get_args
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import jax
 import jax.export
@@ -16,6 +16,9 @@ from gdlx.envs.lowering import lower, packing, tape
 from gdlx.envs.views import info_key
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
+
+if TYPE_CHECKING:
+    from gdlx.envs.packed import batched_env
 
 
 class State(NamedTuple):
@@ -131,6 +134,34 @@ class Env:
         """The lowest and the highest payoff that the goal rules mention."""
         payoffs = [value - self.payoffs.offset for role in self.propnet.players for value in role.goal_values]
         return min(payoffs, default=0.0), max(payoffs, default=0.0)
+
+    def batched(
+        self,
+        batch: int,
+        *,
+        track: str | Sequence[str] = (),
+        auto_reset: bool = True,
+        mesh: jax.sharding.Mesh | None = None,
+    ) -> "batched_env.BatchedEnv":
+        """The environment of many games in lockstep, whose states stay in words of 32 games from step to step.
+
+        Args:
+          batch: the number of games.
+          track: what states keep of the past, for `observe` and `info_key`: `"info_key"`, and `"infostate"` or
+            `"window:T"` for the last T steps.
+          auto_reset: whether games that have ended start again within the step.
+          mesh: devices among which the games are divided, a multiple of 512 on each.
+
+        Returns:
+          A `BatchedEnv`.
+
+        >>> from gdlx.envs import make_env
+        >>> make_env.make("rps").batched(64)
+        BatchedEnv(rps: 64 games)
+        """
+        from gdlx.envs.packed import batched_env
+
+        return batched_env.BatchedEnv(self, batch, track, auto_reset, mesh)  # type: ignore[arg-type]
 
     def init(self, key: jax.Array | None = None) -> State:
         """Returns the initial state.

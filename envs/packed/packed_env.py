@@ -96,7 +96,7 @@ class PackedState(NamedTuple):
         return _flatten_words(self.flag_words[2], self.batch)
 
 
-class _Layout(NamedTuple):
+class Layout(NamedTuple):
     """The rows of a state. `registers` and `counter` are updated by a step; the others are functions of them."""
 
     registers: slice
@@ -134,7 +134,7 @@ class PackedEnv:
 
     def start(self, batch: int) -> PackedState:
         """A batch of games in the initial state."""
-        rows, keys = self._first
+        rows, keys = self.first
         words = -(-batch // GAMES_PER_WORD)
         every = jnp.broadcast_to(jnp.asarray(rows)[:, None], (len(rows), words))
         high, low = (
@@ -156,7 +156,7 @@ class PackedEnv:
         words = state.rows.shape[1]
         rank = jnp.minimum((chance * state.outcomes).astype(jnp.int32), state.outcomes - 1)
         numbers = [*actions, rank]
-        codes = [_pack_number(n, bits, words) for n, bits in zip(numbers, self._code_bits, strict=True)]
+        codes = [_pack_number(n, bits, words) for n, bits in zip(numbers, self.code_bits, strict=True)]
         rows, events = self._advance(state.rows, jnp.concatenate(codes))
         return self._seen(rows, *self._next_keys(state, events), state.batch)
 
@@ -187,22 +187,22 @@ class PackedEnv:
 
     def state_keys(self, state: PackedState) -> tuple[jax.Array, jax.Array]:
         """uint32[B] twice: 64-bit keys of the states of the game, regardless of information sets."""
-        changing = state.rows[: self._layout.counter.stop]
-        high, low = _hash_rows(changing[None], info_key.hash_constants(changing.shape[0], 4))
+        changing = state.rows[: self.layout.counter.stop]
+        high, low = hash_rows(changing[None], info_key.hash_constants(changing.shape[0], 4))
         return _flatten_words(high[0], state.batch), _flatten_words(low[0], state.batch)
 
     def registers(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """[R, N] registers, from the unpacked rows [S, N] of games."""
-        return rows[self._layout.registers]
+        return rows[self.layout.registers]
 
     def steps(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
         """[N] joint actions taken, from the unpacked rows [S, N] of games; 0 without a step limit."""
-        counter = rows[self._layout.counter]
+        counter = rows[self.layout.counter]
         return np.asarray((counter << np.arange(len(counter))[:, None]).sum(axis=0), np.int32)
 
     def _seen(self, rows: jax.Array, high: jax.Array, low: jax.Array, batch: int) -> PackedState:
         """A state with all fields that are functions of its rows."""
-        at = self._layout
+        at = self.layout
         return PackedState(
             rows=rows,
             high_words=high,
@@ -215,7 +215,7 @@ class PackedEnv:
 
     def _payoff(self, rows: jax.Array) -> jax.Array:
         """From the goal rows of all players, of which at most one is true for a player."""
-        goals = [rows[values] for values in self._layout.goals]
+        goals = [rows[values] for values in self.layout.goals]
         most = max((len(values) for values in goals), default=0)
         bits = _bits(_stacked(goals, most, rows)) != 0
         offset = np.float32(self.env.payoffs.offset)
@@ -231,17 +231,18 @@ class PackedEnv:
         """events uint32[P, E, W]: action, percepts and legal actions of each player."""
         over = state.flag_words[0]
         before: Any = (state.high_words, state.low_words)  # a pair works as well as an array
-        event: Any = _hash_rows(events, self._event_constants)
+        event: Any = hash_rows(events, self.event_constants)
         high, low = info_key.extend(before, event)
         return jnp.where(over, before[0], high), jnp.where(over, before[1], low)
 
     @functools.cached_property
-    def _event_constants(self) -> info_key.HashConstants:
+    def event_constants(self) -> info_key.HashConstants:
+        """uint32[2 A + Q, 2] hash constants of the events of `move`."""
         options, moves = (info_key.hash_constants(self.env.num_actions, salt) for salt in (1, 2))
         return np.concatenate([moves, info_key.hash_constants(self.env.num_percepts, 3), options])
 
     @functools.cached_property
-    def _code_bits(self) -> tuple[int, ...]:
+    def code_bits(self) -> tuple[int, ...]:
         """Number of bits of each player's action, and of the rank of chance's."""
         return (
             *((len(role.moves) - 1).bit_length() for role in self.env.propnet.players),
@@ -249,13 +250,13 @@ class PackedEnv:
         )
 
     @functools.cached_property
-    def _layout(self) -> _Layout:
+    def layout(self) -> Layout:
         players, chance_moves = self.env.propnet.players, self.env.num_chance_actions
         sizes = [len(self.env.propnet.initial), self.env.max_steps.bit_length(), *(len(role.moves) for role in players)]
         sizes += [chance_moves, chance_moves.bit_length(), *(len(role.goal_values) + 1 for role in players), 3]
         registers, counter, *rest = _slices(sizes)
         legal, (chance, outcomes), goals = rest[: len(players)], rest[len(players) :][:2], rest[len(players) + 2 : -1]
-        return _Layout(registers, counter, tuple(legal), chance, outcomes, tuple(goals), rest[-1])
+        return Layout(registers, counter, tuple(legal), chance, outcomes, tuple(goals), rest[-1])
 
     @functools.cached_property
     def _tapes(self) -> "_Tapes":
@@ -263,7 +264,7 @@ class PackedEnv:
         random = [role for role in propnet.roles if role.is_random]
         judged = [role.legal for role in (*propnet.players, *random)]
         return _Tapes(
-            decode=_build_decode_tape(propnet, self._code_bits, self.env.max_steps.bit_length()),
+            decode=_build_decode_tape(propnet, self.code_bits, self.env.max_steps.bit_length()),
             move=tape.compile_tape(propnet, np.concatenate([propnet.next, *(role.sees for role in propnet.players)])),
             judge=tape.compile_tape(
                 propnet, np.concatenate([*judged, [propnet.terminal], *(role.goal for role in propnet.players)])
@@ -272,9 +273,9 @@ class PackedEnv:
         )
 
     @functools.cached_property
-    def _first(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    def first(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
         """Rows and keys of the initial state; concrete, even while a jit is being traced."""
-        at = self._layout
+        at = self.layout
         changing = np.zeros((at.counter.stop, 1), np.uint32)
         changing[at.registers, 0] = np.where(self.env.propnet.initial, _ALL, 0)
         with jax.ensure_compile_time_eval():
@@ -289,23 +290,41 @@ class PackedEnv:
             keys.append(np.zeros((1, 2), np.uint32))
         return rows, np.concatenate(keys)
 
-    def _run(self, program: tape.Tape, *inputs: jax.Array) -> jax.Array:
+    def run_tape(self, program: tape.Tape, *inputs: jax.Array) -> jax.Array:
         return lower.run(program, jnp.concatenate(inputs), self.env.form)
 
     def _judged(self, changing: jax.Array) -> jax.Array:
         """All rows of a state, from those of its registers and counter."""
-        registers, counter = changing[self._layout.registers], changing[self._layout.counter]
+        registers, counter = changing[self.layout.registers], changing[self.layout.counter]
         no_moves = jnp.zeros((self._tapes.judge.inputs - registers.shape[0], registers.shape[1]), jnp.uint32)
-        judged = self._run(self._tapes.judge, registers, no_moves)
-        return jnp.concatenate([changing, self._run(self._tapes.conclude, counter, judged)])
+        judged = self.run_tape(self._tapes.judge, registers, no_moves)
+        return jnp.concatenate([changing, self.run_tape(self._tapes.conclude, counter, judged)])
 
     def _advance(self, rows: jax.Array, codes: jax.Array) -> tuple[jax.Array, jax.Array]:
         """uint32[S, W], uint32[N, W] -> new rows, and the events of the players' keys."""
-        at, propnet = self._layout, self.env.propnet
-        decoded = self._run(self._tapes.decode, codes, rows[at.chance], rows[at.counter])
-        moves = sum(len(role.moves) for role in propnet.roles)
-        does, counter = decoded[:moves], decoded[moves:]
-        moved = self._run(self._tapes.move, rows[at.registers], does)
+        at = self.layout
+        decoded = self.run_tape(self._tapes.decode, codes, rows[at.chance], rows[at.counter])
+        moves = sum(len(role.moves) for role in self.env.propnet.roles)
+        after, events = self.move(rows, decoded[:moves], decoded[moves:])
+        if self.public is not None:
+            events = jnp.concatenate([events, events[:1] & self._public_rows])
+        over = rows[at.flags.start]
+        return (rows & over) | (after & ~over), events
+
+    def move(self, rows: jax.Array, does: jax.Array, counter: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Applies joint actions, also to games that are over.
+
+        Args:
+          rows: uint32[S, W] of the states.
+          does: uint32[D, W], one-hot actions of all roles, in file order.
+          counter: uint32[.., W], joint actions taken afterwards.
+
+        Returns:
+          The rows of the next states, and uint32[P, 2 A + Q, W] events: the actions, percepts and next legal actions of
+          each player.
+        """
+        at, propnet = self.layout, self.env.propnet
+        moved = self.run_tape(self._tapes.move, rows[at.registers], does)
         registers, seen = moved[at.registers], moved[at.registers.stop :]
         after = self._judged(jnp.concatenate([registers, counter]))
         roles = zip(propnet.roles, _slices([len(role.moves) for role in propnet.roles]), strict=True)
@@ -314,11 +333,7 @@ class PackedEnv:
         options = [after[legal] for legal in at.legal]
         widths = (self.env.num_actions, self.env.num_percepts, self.env.num_actions)
         parts = [_stacked(rows_, width, rows) for rows_, width in zip((chosen, sensed, options), widths, strict=True)]
-        events = jnp.concatenate(parts, axis=1)
-        if self.public is not None:
-            events = jnp.concatenate([events, events[:1] & self._public_rows])
-        over = rows[at.flags.start]
-        return (rows & over) | (after & ~over), events
+        return after, jnp.concatenate(parts, axis=1)
 
     @functools.cached_property
     def _public_rows(self) -> npt.NDArray[np.uint32]:
@@ -336,7 +351,7 @@ def register_keys(state: PackedState, constants: jax.Array) -> tuple[jax.Array, 
 
     Unlike `PackedEnv.state_keys`, without the number of steps.
     """
-    high, low = _hash_rows(state.rows[: len(constants)][None], constants)  # registers are the first rows
+    high, low = hash_rows(state.rows[: len(constants)][None], constants)  # registers are the first rows
     return _flatten_words(high[0], state.batch), _flatten_words(low[0], state.batch)
 
 
@@ -464,20 +479,20 @@ def _unpack_number(rows: jax.Array, batch: int) -> jax.Array:
     return _flatten_words(total.astype(jnp.int32), batch)
 
 
-def _hash_rows(events: jax.Array, table: info_key.HashConstants | jax.Array) -> tuple[jax.Array, jax.Array]:
-    """uint32[P, E, W], uint32[E, 2] -> uint32[P, 32, W] twice: `info_key.hash_bits`, in few loops over the words.
+def hash_rows(events: jax.Array, table: info_key.HashConstants | jax.Array) -> tuple[jax.Array, jax.Array]:
+    """uint32[P, E, .., W], uint32[E, 2] -> uint32[P, .., 32, W] twice: `info_key.hash_bits`, in few loops over words.
 
     A single loop is the fastest, but takes long to compile for many rows; those are added in parts.
     """
-    zeros = jnp.zeros((events.shape[0], GAMES_PER_WORD, events.shape[2]), jnp.uint32)
+    zeros = jnp.zeros((events.shape[0], *events.shape[2:-1], GAMES_PER_WORD, events.shape[-1]), jnp.uint32)
     first = len(table) if len(table) <= _UNROLLED_ROWS else _ROWS_OF_PART
     total = _add_hashes((zeros, zeros), events[:, :first], table[:first])
     if first == len(table):
         return total
     missing = -len(table) % _ROWS_OF_PART
     parts = (len(table) - first + missing) // _ROWS_OF_PART
-    padded = jnp.pad(events[:, first:], ((0, 0), (0, missing), (0, 0)))
-    rest = jnp.moveaxis(padded.reshape(events.shape[0], parts, _ROWS_OF_PART, events.shape[2]), 1, 0)
+    padded = jnp.pad(events[:, first:], ((0, 0), (0, missing), *((0, 0),) * (events.ndim - 2)))
+    rest = jnp.moveaxis(padded.reshape(events.shape[0], parts, _ROWS_OF_PART, *events.shape[2:]), 1, 0)
     constants = jnp.pad(jnp.asarray(table[first:]), ((0, missing), (0, 0))).reshape(parts, _ROWS_OF_PART, 2)
     high, low = jax.lax.scan(lambda total, part: (_add_hashes(total, *part), None), total, (rest, constants))[0]
     return high, low
@@ -486,7 +501,7 @@ def _hash_rows(events: jax.Array, table: info_key.HashConstants | jax.Array) -> 
 def _add_hashes(
     total: tuple[jax.Array, jax.Array], events: jax.Array, table: jax.Array | info_key.HashConstants
 ) -> tuple[jax.Array, jax.Array]:
-    """Adds uint32[P, E, W] events, each with its row of uint32[E, 2], to uint32[P, 32, W] twice."""
+    """Adds uint32[P, E, .., W] events, each with its row of uint32[E, 2], to uint32[P, .., 32, W] twice."""
     first, second = total
     for number in range(events.shape[1]):
         mask = jnp.uint32(0) - _bits(events[:, number])

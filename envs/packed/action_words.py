@@ -1,0 +1,189 @@
+"""Legal and chosen actions of a batch, in words: what `BatchedEnv` returns and takes, and the uniform choice among them."""
+
+import dataclasses
+import functools
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gdlx.envs import env as envs
+from gdlx.envs.lowering import lower, random_move, rng, tape
+from gdlx.envs.packed import lanes
+
+_Spec = jax.sharding.PartitionSpec
+_UNROLLED_ACTIONS = 64
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class ActionWords:
+    """One action of every player in every game; the integers that it stands for are `index`.
+
+    Attributes:
+      words: uint32[.., A, W], one-hot along A; no bit is set where no action is legal. The first axis, if there are
+        three, is that of the players.
+      batch: the number of games.
+    """
+
+    words: jax.Array
+    batch: int = dataclasses.field(metadata={"static": True})
+
+    @property
+    def index(self) -> jax.Array:
+        """int32[B, ..], 0 where no action is legal."""
+        actions = self.words.shape[-2]
+        numbers = []
+        for place in range(max(1, (actions - 1).bit_length())):
+            rows = self.words[..., np.flatnonzero(np.arange(actions) >> place & 1), :]
+            numbers.append(jax.lax.reduce(rows, np.uint32(0), jax.lax.bitwise_or, (rows.ndim - 2,)))
+        return jnp.moveaxis(lanes.unpack_numbers(jnp.stack(numbers, axis=-2)), -1, 0)[: self.batch]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class LegalActions:
+    """The legal actions of every player in every game; as an array of bools they are `mask`.
+
+    Attributes:
+      words: uint32[.., A, W]. The first axis, if there are three, is that of the players.
+      batch: the number of games.
+      mesh: over which the words are divided, if they are.
+
+    >>> import gdlx
+    >>> game = gdlx.make("tictactoe").batched(100)
+    >>> legal = game.legal(game.reset())
+    >>> legal.mask.shape, legal.mask[0].sum(axis=1).tolist(), legal.first().index[99].tolist()
+    ((100, 2, 10), [9, 1], [0, 9])
+    """
+
+    words: jax.Array
+    batch: int = dataclasses.field(metadata={"static": True})
+    mesh: jax.sharding.Mesh | None = dataclasses.field(default=None, metadata={"static": True})
+
+    @property
+    def mask(self) -> jax.Array:
+        """bool[B, .., A]"""
+        *players, actions, words = self.words.shape
+        rows = self.words.reshape(-1, words)
+        return lanes.unpack_games(rows)[: self.batch].reshape(self.batch, *players, actions)
+
+    def first(self) -> ActionWords:
+        """The first legal action of every player."""
+        rows = jnp.moveaxis(self.words, -2, 0)
+        if len(rows) > _UNROLLED_ACTIONS:
+            upto = jax.lax.associative_scan(jnp.bitwise_or, rows)
+            chosen = jnp.concatenate([rows[:1], rows[1:] & ~upto[:-1]])
+        else:
+            upto = itertools.accumulate(rows, jnp.bitwise_or)
+            chosen = jnp.stack([rows[0], *(row & ~earlier for row, earlier in zip(rows[1:], upto, strict=False))])
+        return ActionWords(jnp.moveaxis(chosen, 0, -2), self.batch)
+
+
+def random_actions(key: jax.Array, legal: LegalActions | jax.Array) -> Any:
+    """Draws actions uniformly among the legal ones, independently for all players and games.
+
+    Args:
+      key: a key of `jax.random`.
+      legal: `BatchedEnv.legal`, or bool[.., A] masks.
+
+    Returns:
+      `ActionWords` for `BatchedEnv.step`, or int32[..] actions for masks; 0 where no action is legal.
+
+    >>> import jax
+    >>> int(random_actions(jax.random.key(0), jax.numpy.array([False, True, False])))
+    1
+    """
+    if not isinstance(legal, LegalActions):
+        return _random_indices(key, jnp.asarray(legal))
+    seed = random_seed(key)
+    rows = jnp.moveaxis(legal.words, -2, 0)  # [A, .., W]
+    local = functools.partial(_choose, actions=rows.shape[0])
+    if legal.mesh is not None:
+        names = legal.mesh.axis_names
+        spec = _Spec(*(None,) * (rows.ndim - 1), names)
+        local = jax.shard_map(
+            functools.partial(local, axes=names),
+            mesh=legal.mesh,
+            in_specs=(_Spec(), spec),
+            out_specs=spec,
+            check_vma=False,
+        )
+    return ActionWords(jnp.moveaxis(local(seed, rows), 0, -2), legal.batch)
+
+
+def random_seed(key: jax.Array) -> jax.Array:
+    """uint32[..] words of a key, typed or not."""
+    return jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else jnp.asarray(key, jnp.uint32)
+
+
+def word_streams(seed: jax.Array, words: int, axes: tuple[str, ...] = (), first: int = 0) -> rng.Streams:
+    """Random words for the words of this shard, which do not depend on the number of shards."""
+    shard = jax.lax.axis_index(axes) if axes else 0
+    return rng.make_streams(seed, first + shard * words, words)
+
+
+def _random_indices(key: jax.Array, mask: jax.Array) -> jax.Array:
+    """The legal action of a random rank. A probability is off by at most A / 2^32."""
+    if mask.ndim < 1 or mask.dtype != jnp.bool_:
+        raise envs.EnvError(
+            f"a mask of legal actions must be bool[.., actions]; got {mask.dtype} of shape {mask.shape}"
+        )
+    count = jnp.sum(mask, axis=-1, dtype=jnp.uint32)
+    drawn = jax.random.bits(key, mask.shape[:-1], jnp.uint32)
+    low, high = (drawn & jnp.uint32(0xFFFF)) * count, (drawn >> 16) * count  # counts are less than 2^16
+    rank = (high + (low >> 16)) >> 16
+
+    def pass_by(carry: tuple[jax.Array, jax.Array], option: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
+        seen, index = carry[0] + option, carry[1]
+        return (seen, index + (seen <= rank)), None
+
+    carry = (jnp.zeros_like(rank), jnp.zeros(rank.shape, jnp.int32))
+    if mask.shape[-1] <= _UNROLLED_ACTIONS:  # several times faster than a cumulative sum
+        for action in range(mask.shape[-1]):
+            carry, _ = pass_by(carry, mask[..., action])
+    else:
+        carry, _ = jax.lax.scan(pass_by, carry, jnp.moveaxis(mask, -1, 0))
+    return jnp.where(count > 0, carry[1], 0)
+
+
+def _choose(seed: jax.Array, rows: jax.Array, *, actions: int, axes: tuple[str, ...] = ()) -> jax.Array:
+    """uint32[A, .., W] legal actions -> one of them, likewise, one-hot."""
+    if actions == 1:
+        return rows
+    players, words = int(np.prod(rows.shape[1:-1], dtype=int)), rows.shape[-1]
+    flat = rows.reshape(actions, players * words)
+    counting, choosing = _tapes(actions)
+    count = lower.run(counting, flat)
+    ranks = []
+    for player in range(players):
+        streams = word_streams(seed ^ jnp.uint32(player * 0x9E3779B9 & 0xFFFFFFFF), words, axes)
+        own = count[:, player * words : (player + 1) * words]
+        ranks.append(random_move.draw_ranks(streams, [own])[1][0])
+    rank = jnp.concatenate(ranks, axis=1) if ranks else jnp.zeros((count.shape[0], 0), jnp.uint32)
+    return lower.run(choosing, jnp.concatenate([flat, rank])).reshape(rows.shape)
+
+
+@functools.lru_cache(maxsize=64)
+def _tapes(actions: int) -> tuple[tape.Tape, tape.Tape]:
+    """From legal actions to their number, and from legal actions and a rank to the one-hot action of that rank."""
+    builder = tape.TapeBuilder(actions)
+    legal = [builder.input(number) for number in range(actions)]
+    counting = builder.tape(random_move.count_legal(builder, legal).count)
+    builder = tape.TapeBuilder(actions + actions.bit_length())
+    inputs = [builder.input(number) for number in range(actions + actions.bit_length())]
+    legal, rank = inputs[:actions], inputs[actions:]
+    tree = random_move.count_legal(builder, legal)
+    return counting, builder.tape(random_move.select_by_rank(builder, tree, rank, legal))
+
+
+def require_integers(actions: jax.Array, shape: tuple[int, ...], name: str, what: str) -> jax.Array:
+    """Checks an array of actions of a batch."""
+    array = jnp.asarray(actions)
+    if array.shape != shape or not jnp.issubdtype(array.dtype, jnp.integer):
+        raise envs.EnvError(
+            f"actions of {name} must be integers of shape {shape}, {what}; got {array.dtype} of shape {array.shape}"
+        )
+    return array
