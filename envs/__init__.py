@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 from gdlx.propnet.common import lazy
 
 if TYPE_CHECKING:
-    from gdlx.envs.packed.batched_env import TimeStep as TimeStep
-    from gdlx.envs.packed.batched_env import BatchedState as BatchedState
-    from gdlx.envs.packed.batched_env import BatchedEnv as BatchedEnv
     from gdlx.envs.env import Env as Env
     from gdlx.envs.env import State as State
     from gdlx.envs.game_facts import GameFacts as GameFacts
@@ -20,6 +17,9 @@ if TYPE_CHECKING:
     from gdlx.envs.game_spec import unroll_game as unroll_game
     from gdlx.envs.host import HostEnv as HostEnv
     from gdlx.envs.make_env import make as make
+    from gdlx.envs.packed.batched_env import BatchedEnv as BatchedEnv
+    from gdlx.envs.packed.batched_env import BatchedState as BatchedState
+    from gdlx.envs.packed.batched_env import TimeStep as TimeStep
     from gdlx.envs.packed.packed_env import PackedEnv as PackedEnv
     from gdlx.envs.packed.packed_env import PackedState as PackedState
     from gdlx.envs.packed.sharded_playouts import PlayoutStats as PlayoutStats
@@ -59,10 +59,9 @@ _MODULES = {
     "unroll_game": "gdlx.envs.game_spec",
 }
 __all__ = [
-    "TimeStep",
-    "BatchedState",
-    "BatchedEnv",
     "ActionObservationHistory",
+    "BatchedEnv",
+    "BatchedState",
     "Env",
     "GameFacts",
     "GameSpec",
@@ -76,6 +75,7 @@ __all__ = [
     "SequenceForm",
     "ShardedPlayout",
     "State",
+    "TimeStep",
     "TooLargeError",
     "make",
     "probe",

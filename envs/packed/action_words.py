@@ -1,9 +1,10 @@
-"""Legal and chosen actions of a batch, in words: what `BatchedEnv` returns and takes, and the uniform choice among them."""
+"""Legal and chosen actions of a batch, in words, as `BatchedEnv` returns and takes them, and uniform choice."""
 
 import dataclasses
 import functools
 import itertools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,8 @@ from gdlx.envs import env as envs
 from gdlx.envs.lowering import lower, random_move, rng, tape
 from gdlx.envs.packed import lanes
 
-_Spec = jax.sharding.PartitionSpec
+Words = TypeVar("Words")
+_Spec: Any = jax.sharding.PartitionSpec
 _UNROLLED_ACTIONS = 64
 
 
@@ -98,31 +100,39 @@ def random_actions(key: jax.Array, legal: LegalActions | jax.Array) -> Any:
     """
     if not isinstance(legal, LegalActions):
         return _random_indices(key, jnp.asarray(legal))
-    seed = random_seed(key)
     rows = jnp.moveaxis(legal.words, -2, 0)  # [A, .., W]
-    local = functools.partial(_choose, actions=rows.shape[0])
-    if legal.mesh is not None:
-        names = legal.mesh.axis_names
-        spec = _Spec(*(None,) * (rows.ndim - 1), names)
-        local = jax.shard_map(
-            functools.partial(local, axes=names),
-            mesh=legal.mesh,
-            in_specs=(_Spec(), spec),
-            out_specs=spec,
-            check_vma=False,
-        )
-    return ActionWords(jnp.moveaxis(local(seed, rows), 0, -2), legal.batch)
+    chosen = on_shards(legal.mesh, _choose, rows, word_numbers(rows), random_seed(key))
+    return ActionWords(jnp.moveaxis(chosen, 0, -2), legal.batch)
+
+
+def on_shards(mesh: jax.sharding.Mesh | None, function: Callable[..., Words], *arguments: jax.Array) -> Words:
+    """Calls a function of arrays whose last axis is that of words on each device with its own words.
+
+    Arguments of one axis are the same everywhere.
+    """
+    if mesh is None:
+        return function(*arguments)
+    names = mesh.axis_names
+    shapes = jax.eval_shape(function, *arguments)
+    mapped = jax.shard_map(
+        function,
+        mesh=mesh,
+        in_specs=tuple(_Spec(*(None,) * (x.ndim - 1), names) if x.ndim > 1 else _Spec() for x in arguments),
+        out_specs=jax.tree.map(lambda x: _Spec(*(None,) * (len(x.shape) - 1), names), shapes),
+        check_vma=False,
+    )
+    found: Words = mapped(*arguments)
+    return found
+
+
+def word_numbers(rows: jax.Array) -> jax.Array:
+    """uint32[1, W]: so that random numbers of a word do not depend on the number of devices."""
+    return jnp.arange(rows.shape[-1], dtype=jnp.uint32)[None]
 
 
 def random_seed(key: jax.Array) -> jax.Array:
     """uint32[..] words of a key, typed or not."""
     return jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else jnp.asarray(key, jnp.uint32)
-
-
-def word_streams(seed: jax.Array, words: int, axes: tuple[str, ...] = (), first: int = 0) -> rng.Streams:
-    """Random words for the words of this shard, which do not depend on the number of shards."""
-    shard = jax.lax.axis_index(axes) if axes else 0
-    return rng.make_streams(seed, first + shard * words, words)
 
 
 def _random_indices(key: jax.Array, mask: jax.Array) -> jax.Array:
@@ -149,8 +159,9 @@ def _random_indices(key: jax.Array, mask: jax.Array) -> jax.Array:
     return jnp.where(count > 0, carry[1], 0)
 
 
-def _choose(seed: jax.Array, rows: jax.Array, *, actions: int, axes: tuple[str, ...] = ()) -> jax.Array:
+def _choose(rows: jax.Array, numbers: jax.Array, seed: jax.Array) -> jax.Array:
     """uint32[A, .., W] legal actions -> one of them, likewise, one-hot."""
+    actions = rows.shape[0]
     if actions == 1:
         return rows
     players, words = int(np.prod(rows.shape[1:-1], dtype=int)), rows.shape[-1]
@@ -159,7 +170,7 @@ def _choose(seed: jax.Array, rows: jax.Array, *, actions: int, axes: tuple[str, 
     count = lower.run(counting, flat)
     ranks = []
     for player in range(players):
-        streams = word_streams(seed ^ jnp.uint32(player * 0x9E3779B9 & 0xFFFFFFFF), words, axes)
+        streams = rng.make_streams(seed ^ np.uint32(player * 0x9E3779B9 & 0xFFFFFFFF), numbers[0, 0], words)
         own = count[:, player * words : (player + 1) * words]
         ranks.append(random_move.draw_ranks(streams, [own])[1][0])
     rank = jnp.concatenate(ranks, axis=1) if ranks else jnp.zeros((count.shape[0], 0), jnp.uint32)

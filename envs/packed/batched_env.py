@@ -1,13 +1,13 @@
 """Batches of games for programs of users: states stay in words from step to step, and views are functions of them.
 
-A program pays for what it reads: legal actions, rewards, observations and keys are unpacked where they are asked for, and
-XLA drops the rest. Chance is drawn in words too.
+A program pays for what it reads: legal actions, rewards, observations and keys are unpacked where they are asked for,
+and XLA drops the rest. Chance is drawn in words too.
 """
 
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gdlx.envs import env as envs
 from gdlx.envs import game_facts
-from gdlx.envs.lowering import random_move, tape
+from gdlx.envs.lowering import random_move, rng, tape
 from gdlx.envs.packed import action_words, lanes, packed_env
 from gdlx.envs.views import info_key, observation_window
 from gdlx.propnet.common import suggestions
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gdlx.envs.packed import turn_based
 
 _ALL = np.uint32(0xFFFFFFFF)
-_Spec = jax.sharding.PartitionSpec
-_Words = TypeVar("_Words")
 TRACKABLE = ("info_key", "infostate", "window:T")
 
 
@@ -41,8 +39,8 @@ class BatchedState(NamedTuple):
     window: jax.Array  # [P, T, E, W] uint32, actions and percepts; T = 0 where no window is tracked
 
     def __repr__(self) -> str:
-        shape = getattr(self.rows, "shape", ())
-        return f"BatchedState({32 * shape[-1]:,} lanes)" if len(shape) == 2 else "BatchedState()"
+        shape = getattr(self.rows, "shape", None)
+        return f"BatchedState({lanes.GAMES_PER_WORD * shape[-1]:,} lanes)" if shape else "BatchedState()"
 
 
 class TimeStep(NamedTuple):
@@ -129,13 +127,8 @@ class BatchedEnv:
         width = self.env.num_actions + self.env.num_percepts
         window = jnp.zeros((self.num_players, self._window_length, width, words), jnp.uint32)
         state = BatchedState(first, key_words, window)
-        if self.mesh is None:
-            return state
-        shardings = jax.tree.map(
-            lambda x: jax.sharding.NamedSharding(self.mesh, _Spec(*(None,) * (x.ndim - 1), self.mesh.axis_names)), state
-        )
-        placed: BatchedState = jax.lax.with_sharding_constraint(state, shardings)
-        return placed
+        placed = action_words.on_shards(self.mesh, lambda *words: words, *state)
+        return BatchedState(*placed)
 
     def legal(self, states: BatchedState) -> action_words.LegalActions:
         """The legal actions of every player; none in games that have ended."""
@@ -204,8 +197,10 @@ class BatchedEnv:
         Args:
           states: the current states.
           encoder: `"state"` for all registers of the game, bool[B, R], also those that are hidden from players; else
-            what the environment tracks, `"infostate"` or `"window:T"`: bool[B, P, T * (A + Q) + A], actions and percepts
-            of the last T steps (zeros before the first), then legal actions, as in `gdlx.envs.views.observation_window`.
+            what the environment tracks, `"infostate"` or `"window:T"`: bool[B, P, T * (A + Q) + A], actions and
+            percepts of the last T steps (zeros before the first), then legal actions, as in
+            `gdlx.envs.views.observation_window`. `"infostate"` has as many steps as `max_steps`, or else as the longest
+            of a thousand random matches; of a longer match it has the last ones.
           player: one player alone, as in bool[B, T * (A + Q) + A].
 
         Returns:
@@ -292,8 +287,8 @@ class BatchedEnv:
             return int(steps)
         close = suggestions.is_it(name, ("state", *TRACKABLE))
         raise envs.EnvError(
-            f"{name!r} is no encoder of observations; there are state, infostate, and window:T with T steps, as window:4"
-            f"{close}"
+            f"{name!r} is no encoder of observations; there are state, infostate, and window:T with T steps, as "
+            f"window:4{close}"
         )
 
     def _legal_words(self, rows: jax.Array) -> jax.Array:
@@ -312,8 +307,8 @@ class BatchedEnv:
         if isinstance(actions, action_words.ActionWords):
             if actions.words.shape != shape:
                 raise envs.EnvError(
-                    f"actions of {self!r} must have words of shape {shape}; got {actions.words.shape}: choose them from "
-                    "the legal actions of the same environment"
+                    f"actions of {self!r} must have words of shape {shape}; got {actions.words.shape}: choose them "
+                    "from the legal actions of the same environment"
                 )
             return actions.words
         array = action_words.require_integers(
@@ -337,25 +332,8 @@ class BatchedEnv:
             [builder.all_of(bit ^ (not number >> n & 1) for n, bit in enumerate(code)) for number in actions]
         )
 
-    def _on_shards(self, function: Callable[..., _Words], *arguments: jax.Array) -> _Words:
-        """Calls a function of arrays whose last axis is that of words on each device with its own words.
-
-        Other arguments, of one axis, are the same everywhere.
-        """
-        if self.mesh is None:
-            return function(*arguments)
-        names = self.mesh.axis_names
-        specs = tuple(_Spec(*(None,) * (x.ndim - 1), names) if x.ndim > 1 else _Spec() for x in arguments)
-        shapes = jax.eval_shape(function, *arguments)
-        mapped = jax.shard_map(
-            function,
-            mesh=self.mesh,
-            in_specs=specs,
-            out_specs=jax.tree.map(lambda x: _Spec(*(None,) * (len(x.shape) - 1), names), shapes),
-            check_vma=False,
-        )
-        found: _Words = mapped(*arguments)
-        return found
+    def _on_shards(self, function: Callable[..., action_words.Words], *arguments: jax.Array) -> action_words.Words:
+        return action_words.on_shards(self.mesh, function, *arguments)
 
     def _draw_ranks(self, states: BatchedState, key: jax.Array | None) -> jax.Array:
         """uint32[bits, W] random ranks of chance's actions."""
@@ -363,12 +341,12 @@ class BatchedEnv:
         counts = states.rows[at.outcomes]
         if key is None or not len(counts):
             return counts[:0]
-        axes = () if self.mesh is None else self.mesh.axis_names
 
-        def draw(counts: jax.Array, seed: jax.Array) -> jax.Array:
-            return random_move.draw_ranks(action_words.word_streams(seed, counts.shape[1], axes), [counts])[1][0]
+        def draw(counts: jax.Array, numbers: jax.Array, seed: jax.Array) -> jax.Array:
+            streams = rng.make_streams(seed, numbers[0, 0], counts.shape[1])
+            return random_move.draw_ranks(streams, [counts])[1][0]
 
-        return self._on_shards(draw, counts, action_words.random_seed(key))
+        return self._on_shards(draw, counts, action_words.word_numbers(counts), action_words.random_seed(key))
 
     def _moved(self, rows: jax.Array, does: jax.Array, ranks: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """The rows of the next states, events uint32[P, 2 A + Q, W], and uint32[P + 1, W]: players whose action is
@@ -460,10 +438,8 @@ class BatchedEnv:
 
     def player_rows(self, states: BatchedState, encoder: str) -> jax.Array:
         """uint32[P, O, W] rows of what each player has seen."""
-        if encoder == "window" and self._window_length:
-            steps = self._window_length
-        else:
-            steps = self._window_steps(encoder)
+        longest = self._window_length
+        steps = longest if encoder == "window" and longest else self._window_steps(encoder)
         if steps > self._window_length:
             raise envs.EnvError(
                 f"{self.env.name} does not keep {encoder}: make it with .batched(.., track=({encoder!r},))"

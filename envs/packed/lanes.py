@@ -1,8 +1,8 @@
 """Where the games of a batch lie in words, and their conversion to arrays with one entry for each game.
 
-Chunks of words come one after the other, with 32 lanes of as many words: game g is in chunk g // (32 K), lane g // K % 32
-and word g % K of its chunk of K words. So a shard of whole chunks has consecutive games, and the inner loops of packing
-and unpacking run over the words of a chunk.
+Chunks of K words come one after the other, and within a chunk lanes: game g is in chunk g // (32 K), in its word g % K,
+lane g // K % 32. So a shard of whole chunks has consecutive games, and inner loops of packing and unpacking run over
+the words of a chunk.
 """
 
 import functools
@@ -41,7 +41,7 @@ def unpack(rows: jax.Array) -> jax.Array:
     [1, 0, 1, 0]
     """
     lanes = np.arange(GAMES_PER_WORD, dtype=np.uint32)[:, None]
-    bits = (split(rows)[..., None, :] >> lanes) & jnp.uint32(1)
+    bits: jax.Array = (split(rows)[..., None, :] >> lanes) & jnp.uint32(1)
     return bits.reshape(*rows.shape[:-1], GAMES_PER_WORD * rows.shape[-1])
 
 
@@ -80,7 +80,8 @@ def unpack_games(rows: jax.Array) -> jax.Array:
     size = min(words, CHUNK_WORDS)
     of_game = of_lane.reshape(groups, 32, words // size, size).transpose(2, 1, 3, 0)  # [C, 32, K, G]
     bits = (of_game[..., None] >> np.arange(32, dtype=np.uint32)) & jnp.uint32(1)
-    return bits.reshape(32 * words, 32 * groups)[:, :features] != 0
+    found: jax.Array = bits.reshape(32 * words, 32 * groups)[:, :features] != 0
+    return found
 
 
 def _transpose_bits(squares: jax.Array) -> jax.Array:

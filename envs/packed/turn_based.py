@@ -20,8 +20,8 @@ class TurnBasedBatch:
     """A `BatchedEnv` in which only the current player acts; see `BatchedEnv.turn_based`.
 
     Where no player has a choice, as when chance moves, the current player is -1, no action is legal, and `step` ignores
-    the action. If the game is found to be turn-taking but not proved so, a game in which two players have a choice at the
-    same time stays as it is, and `TimeStep.illegal` is set for the second one.
+    the action. Where a game is turn-taking in random play but not proved so, and two players do have a choice at the
+    same time, it stays as it is, and `TimeStep.illegal` is set for the second one.
 
     Attributes:
       batched: the environment of joint actions.
@@ -142,5 +142,5 @@ def require_turn_taking(env: envs.Env) -> None:
     """Refuses games in which several players decide at once."""
     if not game_facts.probe(env.propnet).dynamics.turn_taking:
         raise envs.EnvError(
-            f"{env.name} is not turn-taking: several players decide at once; use its joint actions, without turn_based()"
+            f"{env.name} is not turn-taking: several players decide at once; use its joint actions, without turn_based"
         )

@@ -14,7 +14,7 @@ import pytest
 
 import gdlx
 from gdlx.envs import env as envs
-from gdlx.envs.packed import action_words, batched_env, lanes
+from gdlx.envs.packed import action_words, batched_env, lanes, turn_based
 from gdlx.envs.views import observation_window
 from gdlx.tests.envs.packed import test_packed_env
 from gdlx.tests.helpers import matches, sheets, xla_flags
@@ -42,7 +42,7 @@ def replay(game: batched_env.BatchedEnv, actions: jax.Array, ranks: jax.Array) -
         words = states.rows.shape[1]
         does = game.one_hot(given[0].T, words)
         after, timestep = game.advance(states, does, None, lanes.pack_numbers(given[1], bits, words))
-        return after, (view(after), timestep._replace(final=view(timestep.final)))
+        return after, (view(after), timestep)
 
     start = game.reset()
     return view(start), jax.lax.scan(step, start, (actions, ranks))[1]
@@ -351,6 +351,11 @@ def test_render() -> None:
 KUHN = functools.cache(lambda: gdlx.make("kuhn_poker"))
 
 
+def other_batch() -> tuple[batched_env.BatchedState, action_words.ActionWords]:
+    game, other = KUHN().batched(8), KUHN().batched(99)
+    return game.reset(), other.legal(other.reset()).first()
+
+
 @pytest.mark.parametrize(
     ("act", "told"),
     [
@@ -397,8 +402,6 @@ def test_two_deciders_in_a_game_that_only_seemed_to_be_turn_taking() -> None:
     """The second one is named, and the game stays."""
     env = sheets.make_env(sheets.COINS)
     game = env.batched(5)
-    from gdlx.envs.packed import turn_based
-
     turns = object.__new__(turn_based.TurnBasedBatch)
     object.__setattr__(turns, "batched", game)
     states = turns.reset()
