@@ -16,6 +16,7 @@ BENCHMARKS = {
     "read": "reading and checking rulesheets, and the start of the command line",
     "compile": "from rulesheets to simplified propnets: time, memory, sizes and growth",
     "playout": "bit-packed random play, beside pgx and beside C",
+    "step": "environments in a program of a user, beside pgx",
     "cfr": "exact solving, beside OpenSpiel's C++ and one run after another",
     "large": "games of ten billion histories, exactly: counts, time and memory",
     "mccfr": "sampled solving, beside OpenSpiel's C++",

@@ -19,6 +19,7 @@ from gdlx.envs.views import observation_window
 from gdlx.tests.envs.packed import test_packed_env
 from gdlx.tests.helpers import matches, sheets, xla_flags
 
+KUHN = functools.cache(lambda: gdlx.make("kuhn_poker"))
 STEPS = 12
 TRACKED = ("info_key", "window:3")
 
@@ -118,18 +119,24 @@ def test_matches_agree_with_the_rules() -> None:
     assert matches.compare_with_rules(env, sheet, found, range(5)) > 20
 
 
-@pytest.mark.parametrize("batch", [1, 31, 32, 511, 512, 513, 2_000])
+@pytest.mark.parametrize("batch", [1, 33, pytest.param(512, marks=pytest.mark.slow), 513])
 def test_any_batch(batch: int) -> None:
     game = gdlx.make("kuhn_poker").batched(batch, track=("info_key", "infostate"))
+
+    @jax.jit
+    def play(states: batched_env.BatchedState, key: jax.Array) -> Any:
+        legal = game.legal(states)
+        chosen = gdlx.random_actions(key, legal)
+        by_index, _ = game.step(states, chosen.index, key)
+        after, timestep = game.step(states, chosen, key)
+        return after, timestep, legal.mask, chosen.index, used(game, by_index), used(game, after)
+
     states, key = game.reset(), jax.random.key(batch)
     for number in range(3):
-        legal = game.legal(states)
-        chosen = gdlx.random_actions(jax.random.fold_in(key, number), legal)
-        assert legal.mask.shape == (batch, 2, 5)
-        assert np.take_along_axis(np.asarray(legal.mask), np.asarray(chosen.index)[:, :, None], axis=2).all()
-        by_index, _ = game.step(states, chosen.index, key)
-        states, timestep = game.step(states, chosen, key)
-        assert jax.tree.all(jax.tree.map(np.array_equal, used(game, by_index), used(game, states)))
+        states, timestep, mask, index, *both = play(states, jax.random.fold_in(key, number))
+        assert mask.shape == (batch, 2, 5)
+        assert np.take_along_axis(np.asarray(mask), np.asarray(index)[:, :, None], axis=2).all()
+        assert jax.tree.all(jax.tree.map(np.array_equal, *both))
         assert not timestep.illegal.any()
         assert timestep.rewards.shape == (batch, 2)
     assert game.info_key(states).shape == (batch, 2, 2)
@@ -166,22 +173,27 @@ def test_games_that_end_start_again() -> None:
 
 def test_a_limit_on_steps_truncates() -> None:
     game = gdlx.make("tictactoe", max_steps=4).batched(40)
-    states, truncated = game.reset(), []
+    states, truncated, step = game.reset(), [], jax.jit(game.step)
     for _ in range(8):
-        states, timestep = game.step(states, game.legal(states).first())
+        states, timestep = step(states, game.legal(states).first())
         truncated.append(bool(timestep.truncated.all()))
         assert timestep.discount.all()
     assert truncated == [False, False, False, True] * 2
 
 
+@functools.cache
+def kuhn_step() -> Any:
+    return jax.jit(KUHN().batched(50, track=TRACKED).step)
+
+
 @pytest.mark.parametrize("wrong", [5, -1, 99, 2**31 - 1, -(2**31)])
 def test_illegal_actions(wrong: int) -> None:
     """Also such as share their low bits with legal ones: the game stays, and the player is named."""
-    game = gdlx.make("kuhn_poker").batched(50, track=TRACKED)
-    states, _ = game.step(game.reset(), game.legal(game.reset()).first(), jax.random.key(0))
+    game = KUHN().batched(50, track=TRACKED)
+    states, _ = kuhn_step()(game.reset(), game.legal(game.reset()).first().index, jax.random.key(0))
     actions = np.asarray(game.legal(states).first().index).copy()
     actions[7, 1] = wrong
-    after, timestep = game.step(states, jnp.asarray(actions), jax.random.key(1))
+    after, timestep = kuhn_step()(states, jnp.asarray(actions), jax.random.key(1))
     assert np.argwhere(timestep.illegal).tolist() == [[7, 1]]
     for now, before in zip(used(game, after), used(game, states), strict=True):
         assert np.array_equal(now[..., 7], before[..., 7])
@@ -191,16 +203,16 @@ def test_illegal_actions(wrong: int) -> None:
 def test_chance_is_uniform() -> None:
     """Three cards to each player: a chi-square test, 8 degrees of freedom, at 1e-6."""
     game = gdlx.make("kuhn_poker").batched(90_000)
-    states, key = game.reset(), jax.random.key(3)
+    states, key, step = game.reset(), jax.random.key(3), jax.jit(game.step)
     for number in range(2):
-        states, _ = game.step(states, game.legal(states).first(), jax.random.fold_in(key, number))
+        states, _ = step(states, game.legal(states).first(), jax.random.fold_in(key, number))
     seen = np.asarray(game.observe(states, "state"))
     _, counts = np.unique(seen, axis=0, return_counts=True)
     assert len(counts) == 6
     assert ((counts - 15_000) ** 2 / 15_000).sum() < 40
 
 
-@pytest.mark.parametrize("actions", [1, 2, 7, 64, 65, 300])
+@pytest.mark.parametrize("actions", [1, 7, 65, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("form", ["words", "mask"])
 def test_choices_are_uniform(actions: int, form: str) -> None:
     """A chi-square test over the legal actions of each of three masks, and none where nothing is legal."""
@@ -235,30 +247,40 @@ def test_turns() -> None:
     env = gdlx.make("leduc_poker")
     game = env.batched(300, track=("info_key", "infostate"))
     turns = game.turn_based()
+
+    @jax.jit
+    def play(states: batched_env.BatchedState, key: jax.Array) -> Any:
+        first, second = jax.random.split(key)
+        chosen = gdlx.random_actions(first, turns.legal(states))
+        views = game.legal(states).mask, game.info_key(states), game.observe(states, "infostate")
+        own = (
+            turns.current_player(states),
+            turns.legal(states).mask,
+            turns.info_key(states),
+            turns.observe(states, "infostate"),
+        )
+        deciders = views[0].sum(axis=2) > 1
+        joint = jnp.where(deciders, chosen.index[:, None], views[0].argmax(axis=2))
+        by_all, by_index = game.step(states, joint, second), turns.step(states, chosen.index, second)
+        after, timestep = turns.step(states, chosen, second)
+        others = [(used(game, other), reached.rewards) for other, reached in (by_all, by_index)]
+        return after, views, own, others, (used(game, after), timestep.rewards), timestep.illegal
+
     states, key, seen = turns.reset(), jax.random.key(0), set()
     for number in range(15):
-        keys = jax.random.split(jax.random.fold_in(key, number))
-        mask, player = np.asarray(game.legal(states).mask), np.asarray(turns.current_player(states))
+        states, (mask, keys, views), own, others, reached, illegal = play(states, jax.random.fold_in(key, number))
+        player = np.asarray(own[0])
         seen |= set(player.tolist())
-        deciders = mask.sum(axis=2) > 1
+        deciders = np.asarray(mask).sum(axis=2) > 1
         assert np.array_equal(player, np.where(deciders.any(axis=1), deciders.argmax(axis=1), -1))
-        own = np.where(deciders[:, :, None], mask, False).any(axis=1)
-        assert np.array_equal(turns.legal(states).mask, own)
-        keys_of_all, views = np.asarray(game.info_key(states)), np.asarray(game.observe(states, "infostate"))
-        decides = player >= 0
-        at = np.flatnonzero(decides)
-        assert np.array_equal(np.asarray(turns.info_key(states))[at], keys_of_all[at, player[at]])
-        assert np.array_equal(np.asarray(turns.observe(states, "infostate"))[at], views[at, player[at]])
-        assert not np.asarray(turns.observe(states, "infostate"))[~decides].any()
-        chosen = gdlx.random_actions(keys[0], turns.legal(states))
-        joint = np.where(deciders, np.asarray(chosen.index)[:, None], mask.argmax(axis=2))
-        by_all, first = game.step(states, jnp.asarray(joint), keys[1])
-        by_index, second = turns.step(states, chosen.index, keys[1])
-        states, third = turns.step(states, chosen, keys[1])
-        for other, timestep in ((by_all, first), (by_index, second)):
-            assert jax.tree.all(jax.tree.map(np.array_equal, used(game, other), used(game, states)))
-            assert np.array_equal(timestep.rewards, third.rewards)
-        assert not third.illegal.any()
+        assert np.array_equal(own[1], np.where(deciders[:, :, None], mask, False).any(axis=1))
+        at = np.flatnonzero(player >= 0)
+        assert np.array_equal(np.asarray(own[2])[at], np.asarray(keys)[at, player[at]])
+        assert np.array_equal(np.asarray(own[3])[at], np.asarray(views)[at, player[at]])
+        assert not np.asarray(own[3])[player < 0].any()
+        for other in others:
+            assert jax.tree.all(jax.tree.map(np.array_equal, other, reached))
+        assert not illegal.any()
     assert seen == {-1, 0, 1}
 
 
@@ -346,9 +368,6 @@ def test_render() -> None:
         assert text.splitlines()[-1].count("(mark") == mask.sum() == 8
         played = game.env.propnet.players[0].moves[number % 9]
         assert played not in text.splitlines()[-1]
-
-
-KUHN = functools.cache(lambda: gdlx.make("kuhn_poker"))
 
 
 def other_batch() -> tuple[batched_env.BatchedState, action_words.ActionWords]:
