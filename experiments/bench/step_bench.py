@@ -51,10 +51,10 @@ def figures() -> Iterator[harness.Figure]:
     has_pgx = importlib.util.find_spec("pgx") is not None
     for game, batch, policy in itertools.product(_GAMES, _BATCHES, ("first", "random")):
         theirs = children.call(pgx_speed, game.theirs, batch, policy) if has_pgx else None
-        yield from _compared(f"{game.ours}: batched, {_words(policy)}", batch, batched_speed(game.ours, batch, policy),
-                             theirs, game.times)  # fmt: skip
-        yield from _compared(f"{game.ours}: under vmap, {_words(policy)}", batch, vmapped_speed(game.ours, batch, policy),
-                             theirs, 1.0)  # fmt: skip
+        ours = batched_speed(game.ours, batch, policy)
+        yield from _compared(f"{game.ours}: batched, {_words(policy)}", batch, ours, theirs, game.times)
+        ours = vmapped_speed(game.ours, batch, policy)
+        yield from _compared(f"{game.ours}: under vmap, {_words(policy)}", batch, ours, theirs, 1.0)
     for game in _GAMES:
         if game.ours in _OBSERVED:
             batch = _BATCHES[1]
