@@ -7,6 +7,7 @@ _OUT_OF_MEMORY = (
     *("RESOURCE_EXHAUSTED", "Out of memory", "out of memory", "Unable to allocate", "bad_alloc"),
     *("failed to map segment", "annot allocate memory", "can't start new thread"),
 )
+_BROKEN_EXTENSION = "initializing the extension"  # as numpy calls it, which has then printed why
 # What takes less memory, by the parameter of a command that sets it.
 _SMALLER = {
     "game": "a smaller game",
@@ -31,6 +32,11 @@ def explain(error: Exception, options: Collection[str] = ()) -> str | None:
         return (
             f"there is not enough memory for this ({_first_line(error)}); {advice}`gdlx doctor` shows how much memory "
             "there is"
+        )
+    if isinstance(error, ImportError) and _BROKEN_EXTENSION in str(error):
+        return (
+            "a library that gdlx needs cannot be loaded: either there is not enough memory, or its installation is "
+            "damaged; `gdlx doctor` shows how much memory there is"
         )
     if not isinstance(error, AssertionError | RuntimeError):  # what jax raises
         return None

@@ -51,6 +51,13 @@ def test_too_little_memory_is_no_bug(error: Exception) -> None:
     assert failures.explain(ValueError("wrong")) is None
 
 
+def test_a_library_that_cannot_be_loaded_is_no_bug() -> None:
+    told = failures.explain(ImportError("Encountered an error while initializing the extension."))
+    assert told is not None
+    assert "not enough memory, or its installation is damaged" in told
+    assert failures.explain(ImportError("cannot import name x")) is None
+
+
 @pytest.mark.parametrize("command", [info.callback.__name__ for info in cli.app.registered_commands if info.callback])
 def test_advice_names_only_options_that_the_command_has(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

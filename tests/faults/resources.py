@@ -16,6 +16,9 @@ _MB = 2**20
 _KILOBYTES = (0, 1, 4, 16, 64)  # of files and disks
 _MEGABYTES = (150, 300, 600, 1_000, 1_500, 2_000, 3_000)  # of memory
 
+# numpy itself prints a traceback and advice if its libraries do not fit into memory.
+_END_OF_NUMPYS_REPORT = "Original error was: "
+
 Fault = Callable[[scenarios.Scenario, pathlib.Path, pathlib.Path, random.Random], str]
 
 
@@ -54,7 +57,8 @@ def require_paragraph(ended: processes.Ended, scenario: scenarios.Scenario, what
     """A command either succeeds, or says in one paragraph what stopped it; returns which."""
     if ended.code in scenario.codes and ended.code != 1:
         return "completed"
-    if ended.code < 0 or ended.code == 70 or "Traceback" in ended.stderr or "bug in gdlx" in ended.stderr:
+    ours = ended.stderr.rpartition(_END_OF_NUMPYS_REPORT)[2]
+    if ended.code < 0 or ended.code == 70 or "Traceback" in ours or "bug in gdlx" in ours:
         raise trials.Failure(f"{scenario.name} {what}: exit {ended.code}: {ended.stderr[-2_000:]}")
     if ended.code not in scenario.codes and not ended.stderr.strip():
         raise trials.Failure(f"{scenario.name} {what}: exit {ended.code} without a message")
