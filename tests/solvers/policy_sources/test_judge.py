@@ -13,10 +13,11 @@ from gdlx.envs.trees import game_tree, unroll
 from gdlx.envs.trees.factored import unroll_blocks
 from gdlx.propnet import games, library
 from gdlx.propnet.common import errors
-from gdlx.solvers import evaluate_requests, requests, solve_requests, tabular_policies
+from gdlx.solvers import evaluate_requests, requests, tabular_policies
 from gdlx.solvers.bounds import function_bound, search_bounds
+from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.policy_sources import function_policies, policy_source
-from gdlx.solvers.runs import policy_tables
+from gdlx.solvers.runs import policy_tables, result_folder
 from gdlx.tests.helpers import explicit, players, samples
 
 KUHN = "kuhn_poker"
@@ -238,21 +239,27 @@ def test_missing_information_sets_are_uniform_and_named() -> None:
     assert from_table.improvements == judged.improvements
 
 
+def write_part_of_a_table(folder: pathlib.Path, rows: int) -> pathlib.Path:
+    """A hash table of random policies that lacks most information sets, as that of a sampler after a short while."""
+    whole = table_policy.from_tabular(players.random_policies(KUHN, 7), gdlx.make(KUHN), samples.load_tree(KUHN))
+    keys, probability = table_policy.to_arrays(whole)
+    result_folder.write_table_policy(folder, table_policy.from_arrays(keys[:, :rows], probability[:rows]))
+    return folder / result_folder.POLICY
+
+
 def test_a_hash_table_with_few_information_sets(tmp_path: pathlib.Path) -> None:
-    """What a sampler has not reached is missing: as many as have no row in its table."""
-    request = requests.SolveRequest(
-        "leduc_poker", "os-mccfr", iterations=1, settings={"table": 10, "batch": 4}, results=tmp_path
-    )
-    folder = solve_requests.execute(request).folder
-    judged = gdlx.evaluate("leduc_poker", folder)
-    lacking = sum(map(len, judged.missing))
-    assert 500 < lacking < 936
-    uniform_policies = [tabular_policies.uniform(player) for player in judged.task.tree.players]
-    for player, own, even, sets in zip(
-        judged.task.tree.players, judged.solution.policies, uniform_policies, judged.missing, strict=True
+    judged = gdlx.evaluate(KUHN, write_part_of_a_table(tmp_path, 5))
+    assert sum(map(len, judged.missing)) == 7
+    for player, policy, whole, sets in zip(
+        judged.task.tree.players,
+        judged.solution.policies,
+        players.random_policies(KUHN, 7),
+        judged.missing,
+        strict=True,
     ):
-        missing = np.isin(np.repeat(np.arange(player.sets), np.diff(player.first)), sets)
-        assert own[1:][missing].tolist() == pytest.approx(even[1:][missing].tolist())
+        is_missing = np.isin(np.repeat(np.arange(player.sets), np.diff(player.first)), sets)
+        expected = np.where(is_missing, tabular_policies.uniform(player)[1:], whole[1:])
+        assert policy[1:].tolist() == pytest.approx(expected.tolist(), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +269,10 @@ def test_a_hash_table_with_few_information_sets(tmp_path: pathlib.Path) -> None:
         (lambda infosets: np.full(infosets.legal.shape, 0.2), "the probability 0.2 of call, which is not legal, at pl"),
         (lambda infosets: infosets.legal * 1.0, r"add up to 2, not 1"),
         (lambda infosets: infosets.legal * np.array([np.nan, 1, 1, 1, 1]), "the probability nan of bet, which is leg"),
-        (lambda infosets: infosets.no_such_array, "AttributeError: 'InformationSets' object has no attribute 'no_such"),
+        (
+            lambda infosets: infosets.no_such_array,
+            "AttributeError: 'TreeInformationSets' object has no attribute 'no_such",
+        ),
         (dict, "is a class, not an instance of one"),
         (7, "is of type int: a policy is a file, a result folder, a function"),
         ((np.ones(13),), "it has 1 players, and the game has 2"),
@@ -298,24 +308,31 @@ def test_a_module_of_the_user(tmp_path: pathlib.Path, monkeypatch: pytest.Monkey
 # ---- games that cannot be unrolled
 
 
-def test_too_large_games_are_bounded_or_refused(tmp_path: pathlib.Path) -> None:
-    request = requests.SolveRequest(
-        "goofspiel:cards=8", "os-mccfr", iterations=2, settings={"table": 8}, results=tmp_path
-    )
-    folder = solve_requests.execute(request).folder
-    judged = gdlx.evaluate("goofspiel:cards=8", folder, max_nodes=1_000, bound_seconds=0.1)
+def test_policies_that_cannot_be_played() -> None:
+    with pytest.raises(game_tree.TooLargeError, match="can be judged only on the whole tree; functions, networks and"):
+        gdlx.evaluate(KUHN, players.random_policies(KUHN, 0), max_nodes=1)
+    pytest.importorskip("pyspiel")
+    with pytest.raises(game_tree.TooLargeError, match="can be judged only on the whole tree"):
+        gdlx.evaluate("spiel:kuhn_poker", uniform, max_nodes=10)
+
+
+@pytest.mark.slow
+def test_tables_are_bounded_where_the_tree_is_too_large(tmp_path: pathlib.Path) -> None:
+    policy = write_part_of_a_table(tmp_path, 5)
+    exact, remarks = gdlx.evaluate(KUHN, policy), list[str]()
+    request_to_judge = evaluate_requests.judge_request(KUHN, policy_source.find(policy), max_nodes=1, bound_seconds=0.5)
+    judged = evaluate_requests.execute(request_to_judge, requests.Callbacks(warn=remarks.append))
+    assert "exploitability is bounded from below" in remarks[0]
     assert not judged.is_exact
     assert judged.exploitability is None
     assert judged.bound_result is not None
-    bound = judged.bound_result.bound.exploitability
-    assert bound is not None
-    assert 0 < bound <= 50
-    assert judged.value[0] == -judged.value[1]
-    assert "exploitability at least" in repr(judged)
-    with pytest.raises(game_tree.TooLargeError, match="can be judged only on the whole tree; functions, networks and"):
-        gdlx.evaluate("goofspiel:cards=8", [np.ones(3), np.ones(3)], max_nodes=1_000)
-    with pytest.raises(game_tree.TooLargeError, match="can be judged only on the whole tree"):
-        gdlx.evaluate("spiel:leduc_poker", uniform, max_nodes=1_000)
+    assert exact.exploitability is not None
+    bound = judged.bound_result.bound
+    assert bound.exploitability is not None
+    assert 0 < bound.exploitability < exact.exploitability + 4 * bound.standard_error
+    assert f"exploitability at least {bound.exploitability:.6g}" in repr(judged)
+    for value, mean, error in zip(exact.value, judged.value, judged.solution.metrics[-1].value_error, strict=True):
+        assert abs(value - mean) < 5 * error
 
 
 @pytest.mark.parametrize("spec", [KUHN, pytest.param("goofspiel:cards=4", marks=pytest.mark.slow)])
