@@ -199,8 +199,14 @@ def hoist(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return front, rest
 
 
+_OUTPUTS = ("-o", "--output", "--out", "--folder", "--dir")  # what other commands and programs call the same
+
+
 def _usage(error: typer.TyperException) -> str:
     context: typer.Context | None = getattr(error, "ctx", None)
     message = " ".join(error.format_message().split())
     end = "" if message.endswith((".", "?")) else "."
+    params = context.command.params if context else ()
+    if getattr(error, "option_name", None) in _OUTPUTS and any("--results" in param.opts for param in params):
+        end += " The folder for results is --results DIR."
     return f"{message}{end} See '{context.command_path if context else 'gdlx'} --help'."

@@ -40,8 +40,10 @@ def info(
         return
     propnet = loading.load_propnet(options, game, compiling.gdl, compiling.fold_case, compiling.limits)
     result = measure.sizes(propnet) | {"game": game}
+    problem = unplayable.find(propnet, options.seed)
     if options.json:
-        unplayable.require_playable(propnet, options.seed)
+        _refuse(problem if tree else None)
+        result["unplayable"] = problem
         found = {"symmetries": _symmetries(propnet)} if symmetries else {}
         console.emit(result | found | (_tree(options, game, propnet, depth, max_nodes) if tree else {}))
         return
@@ -54,9 +56,19 @@ def info(
         console.say(f"{name:<11} {'not counted (large propnet)' if result[name] is None else result[name]}")
     if symmetries:
         _show_symmetries(_symmetries(propnet))
-    unplayable.require_playable(propnet, options.seed)  # after what can be shown of any game
     if tree:
+        _refuse(problem)  # after what can be shown of any game
         _show_tree(_tree(options, game, propnet, depth, max_nodes))
+    elif problem is not None:
+        console.remark(options, problem)
+
+
+def _refuse(problem: str | None) -> None:
+    """Raises if a game has no tree because a role has no legal move in some state."""
+    from gdlx.propnet.checks import unplayable
+
+    if problem is not None:
+        raise unplayable.UnplayableError(problem)
 
 
 def _symmetries(propnet: "propnet.PropNet") -> dict[str, Any]:

@@ -53,16 +53,23 @@ def fluents(propnet: propnet.PropNet, state: Bools) -> list[str]:
     return [name for name, holds in zip(propnet.fluents, values, strict=True) if holds]
 
 
+def find(propnet: propnet.PropNet, seed: int = 0) -> str | None:
+    """Plays a few random matches; explains the first state in which a role has no legal move, if there is one."""
+    steps = int(np.clip(_MAX_GATES // max(1, propnet.gates), 1, _MAX_STEPS))
+    for number, step in enumerate(random_play.random_steps(propnet, _COPIES, seed)):
+        if step.unplayable.any():
+            column = int(np.argmax(step.unplayable))
+            return explain(propnet, step.legal[:, column], step.state[:, column])
+        if number + 1 >= steps:
+            break
+    return None
+
+
 def require_playable(propnet: propnet.PropNet, seed: int = 0) -> None:
     """Raises if a few random matches reach an unplayable state.
 
     Raises:
       UnplayableError: a role has no legal move in a state that is not terminal.
     """
-    steps = int(np.clip(_MAX_GATES // max(1, propnet.gates), 1, _MAX_STEPS))
-    for number, step in enumerate(random_play.random_steps(propnet, _COPIES, seed)):
-        if step.unplayable.any():
-            column = int(np.argmax(step.unplayable))
-            raise UnplayableError(explain(propnet, step.legal[:, column], step.state[:, column]))
-        if number + 1 >= steps:
-            return
+    if (problem := find(propnet, seed)) is not None:
+        raise UnplayableError(problem)

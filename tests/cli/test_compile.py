@@ -16,7 +16,7 @@ from gdlx.propnet.checks import unplayable
 from gdlx.propnet.circuits import compiler, measure
 from gdlx.propnet.io import files, ggp_json
 from gdlx.propnet.simulate import straight_line
-from gdlx.tests.helpers import support
+from gdlx.tests.helpers import sheets, support
 
 BOMB = "(role r) (legal r a) (<= (next x) (does r a)) (<= terminal (true x)) (goal r 100)\n" + "".join(
     f"(n {n})" for n in range(50)
@@ -57,6 +57,21 @@ def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 < result["operations"] <= propnet.operations
 
 
+def test_info_reports_unplayable_states_and_shows_the_rest(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They have no tree, but everything else."""
+    (folder / "stuck.gdl").write_text(sheets.DEAD_END)
+    assert "second has no legal move" in answer(capsys, "info", "stuck.gdl")["unplayable"]
+    assert answer(capsys, "info", "kuhn_poker")["unplayable"] is None
+    assert cli.main(["info", "stuck.gdl"]) == 0
+    shown = capsys.readouterr()
+    assert "registers" in shown.out
+    assert shown.err.startswith("remark: second has no legal move")
+    assert cli.main(["info", "stuck.gdl", "--tree"]) == 1
+    assert "error: second has no legal move" in capsys.readouterr().err
+
+
 def test_operations_of_large_propnets_are_not_counted(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,7 +79,7 @@ def test_operations_of_large_propnets_are_not_counted(
     monkeypatch.setattr(measure, "_MOST_EDGES", edges)
     assert answer(capsys, "compile", "rps")["operations"] > 0
     monkeypatch.setattr(measure, "_MOST_EDGES", edges - 1)
-    monkeypatch.setattr(unplayable, "require_playable", lambda *_: None)  # plays, for which operations are shared
+    monkeypatch.setattr(unplayable, "find", lambda *_: None)  # plays, for which operations are shared
     monkeypatch.setattr(straight_line, "share_operations", None)  # would fail if it were called
     assert answer(capsys, "compile", "rps")["operations"] is None
     assert answer(capsys, "info", "rps")["operations"] is None

@@ -165,6 +165,7 @@ def test_resuming_with_agents_that_learn_for_a_fixed_time_is_remarked(capsys: py
         (("play", "kuhn_poker", "--as", "player3"), 2, "kuhn_poker has no role 'player3'; it has player1, player2"),
         (("play", "kuhn_poker", "--as", "third"), 2, "no role 'third'"),
         (("play", "kuhn_poker", "--as", "1", "--against", "human"), 2, "there is only one terminal"),
+        (("match", "kuhn_poker", "random", "random", "-o", "x"), 2, "The folder for results is --results DIR."),
         (("play", "kuhn_poker"), 2, "which role do you play in kuhn_poker? Add `--as player1` or `--as player2`"),
     ],
 )
