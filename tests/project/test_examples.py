@@ -12,7 +12,15 @@ from gdlx.solvers import tabular_policies, tasks
 from gdlx.tests.helpers import paths
 
 FOLDER = paths.ROOT / "examples"
-NAMES = {"custom_agent", "custom_cfr_variant", "ppo", "random_play", "solve_own_game", "sweep_settings", "train_self_play"}
+NAMES = {
+    "custom_agent",
+    "custom_cfr_variant",
+    "ppo",
+    "random_play",
+    "solve_own_game",
+    "sweep_settings",
+    "train_self_play",
+}
 
 
 def _load(name: str) -> ModuleType:
