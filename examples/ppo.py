@@ -111,7 +111,7 @@ class PPO:
 
     def policy(self, params: Params) -> Any:
         """The network as a function of information sets, which `gdlx.evaluate` judges."""
-        actions, percepts = self.env.num_actions, self.env.env.num_percepts
+        actions = self.env.num_actions
 
         def probabilities(infosets: Any) -> np.ndarray:
             count, moves, seen = len(infosets), infosets.legal.shape[1], infosets.seen.shape[2]
@@ -122,10 +122,10 @@ class PPO:
                     window[row, -back, actions : actions + seen] = infosets.seen[row, steps - back]
             legal = np.pad(infosets.legal, ((0, 0), (0, actions - moves)))
             player = np.broadcast_to(np.arange(self.players) == infosets.player, (count, self.players))
-            logs, _ = forward(params, np.concatenate([window.reshape(count, -1), legal, player], axis=1), legal)
+            observed = np.concatenate([window.reshape(count, -1), legal, player], axis=1)
+            logs, _ = forward(params, jnp.asarray(observed), jnp.asarray(legal))
             return np.asarray(jnp.exp(logs))[:, :moves]
 
-        assert percepts == self.event_width - actions
         return probabilities
 
 
@@ -151,7 +151,8 @@ def main(iterations: int = 200, every: int = 50) -> float:
     for number in range(iterations + 1):
         if number % every == 0:
             judged = gdlx.evaluate(GAME, ppo.policy(state[0]))
-            exploitability = float(judged.exploitability)
+            assert judged.exploitability is not None
+            exploitability = judged.exploitability
             print(f"iteration {number}: exploitability {exploitability:.3f}")
         if number < iterations:
             state, _ = ppo.train(state, jax.random.fold_in(jax.random.key(1), number))

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +41,18 @@ class TurnBasedBatch:
 
     def __repr__(self) -> str:
         return f"TurnBasedBatch({repr(self.batched).partition('(')[2]}"
+
+    @property
+    def env(self) -> envs.Env:
+        return self.batched.env
+
+    @property
+    def num_players(self) -> int:
+        return self.batched.num_players
+
+    @property
+    def num_actions(self) -> int:
+        return self.batched.num_actions
 
     def reset(self, key: jax.Array | None = None) -> batched_env.BatchedState:
         """All games in the initial state."""
@@ -108,11 +119,21 @@ class TurnBasedBatch:
         turn = jnp.arange(self.batched.num_players) == self.current_player(states)[:, None]
         return jnp.sum(jnp.where(turn[:, :, None], keys, jnp.uint32(0)), axis=1, dtype=jnp.uint32)
 
-    def __getattr__(self, name: str) -> Any:
-        """All else is as in the environment of joint actions."""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.batched, name)
+    def observation_size(self, encoder: str = "state") -> int:
+        """The length of an observation."""
+        return self.batched.observation_size(encoder)
+
+    def terminated(self, states: batched_env.BatchedState) -> jax.Array:
+        """bool[B], games that have ended; none are left by a step with automatic resets."""
+        return self.batched.terminated(states)
+
+    def rewards(self, states: batched_env.BatchedState) -> jax.Array:
+        """float32[B, P] payoffs of games that have ended, else 0."""
+        return self.batched.rewards(states)
+
+    def render(self, states: batched_env.BatchedState, game: int = 0) -> str:
+        """The true fluents of one game as text, and the legal actions of its players."""
+        return self.batched.render(states, game)
 
     def _deciders(self, states: batched_env.BatchedState) -> tuple[jax.Array, jax.Array]:
         """uint32[P, W] players with a choice, and the first of them alone."""
