@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from gdlx.envs import env, game_facts, payoffs
 from gdlx.envs.bridges import open_spiel_tree
 from gdlx.envs.trees import game_tree, tree_cache, unroll
-from gdlx.envs.trees.factored import private_registers, symmetry_group, unroll_blocks
+from gdlx.envs.trees.factored import block_estimate, private_registers, symmetry_group, unroll_blocks
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, limits
@@ -185,7 +185,7 @@ def unroll_game(
     if propnet is None:
         propnet = resolved.compiled or resolved.game.compile(within, saved=True)
     game, network = resolved.game, propnet
-    if list_terminals and depth is None and not keep_edges and _prefers_blocks(propnet, max_nodes):
+    if list_terminals and depth is None and not keep_edges and prefers_blocks(propnet, max_nodes):
         raise game_tree.TerminalsInBlocksError(
             f"{game.spec} has more than {max(max_nodes, limits.NODES):,} histories in one step, which are "
             "unrolled in blocks, and this needs each terminal listed",
@@ -219,11 +219,15 @@ def _unroll(
     report: Callable[[int, int], None] | None,
 ) -> game_tree.GameTree:
     """Unrolls a propnet in blocks if that pays, else node by node."""
-    if group is not None or (depth is None and not keep_edges and _prefers_blocks(propnet, max_nodes)):
+    if group is not None or (depth is None and not keep_edges and prefers_blocks(propnet, max_nodes)):
+        max_blocks = (limits.BLOCKS if group is None else limits.SYMMETRIC_BLOCKS) * max_nodes // limits.NODES
+        histories = game_facts.probe(propnet).histories()
+        if group is None and not histories.is_truncated:
+            block_estimate.require_fit(propnet, histories.histories, max_blocks)
         return unroll_blocks.unroll(
             propnet,
             game.payoff,
-            max_blocks=(limits.BLOCKS if group is None else limits.SYMMETRIC_BLOCKS) * max_nodes // limits.NODES,
+            max_blocks=max_blocks,
             max_members=limits.MEMBERS * max_nodes // limits.NODES,
             goal_conflict=game.goal_conflict,
             report=report,
@@ -240,8 +244,12 @@ def _unroll(
     )
 
 
-def _prefers_blocks(propnet: propnet.PropNet, max_nodes: int) -> bool:
-    """Whether a game has too many histories to list, and registers that make blocks larger than nodes."""
+def prefers_blocks(propnet: propnet.PropNet, max_nodes: int = limits.NODES) -> bool:
+    """Whether a game has too many histories to list, and registers that make blocks larger than nodes.
+
+    >>> prefers_blocks(games.compile_game("phantom_ttt")), prefers_blocks(games.compile_game("leduc_poker"))
+    (True, False)
+    """
     listed = max(max_nodes, limits.NODES)
     if max(game_facts.probe(propnet).histories(enough=listed).histories) <= listed:
         return False

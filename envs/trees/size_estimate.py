@@ -20,12 +20,62 @@ _MATCHES, _MAX_STEPS = 2_048, 500
 Hashes = npt.NDArray[np.uint64]
 _CHUNK = 2**13  # matches played in parallel
 _PRIME, _OFFSET = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
+_ERRORS, _MOST_EXPONENT = 4.0, 100.0  # standard errors that an interval extends to both sides
 _BYTES_PER_EDGE = 100  # that unrolling needs for every joint action of its widest step
+
+
+class Interval(NamedTuple):
+    """An estimate and the numbers between which the truth is expected; all the same if it was counted.
+
+    >>> print(Interval.exact(54), Interval(2e6, 1.9e6, 2.2e6), Interval(5.0, 5.0, np.inf))
+    54 2.0e+06 (1.9e+06 to 2.2e+06) more than 5
+    """
+
+    estimate: float
+    low: float
+    high: float
+
+    @classmethod
+    def exact(cls, number: float) -> "Interval":
+        return cls(number, number, number)
+
+    @classmethod
+    def of_mean(cls, samples: npt.NDArray[np.float64]) -> "Interval":
+        """The mean of positive samples, within four standard errors of its logarithm."""
+        mean = float(samples.mean())
+        if not 0 < mean < np.inf:
+            return cls(mean, 0.0, np.inf)
+        error = float((samples / mean).std()) / math.sqrt(max(1, len(samples) - 1))
+        factor = math.exp(min(_ERRORS * error, _MOST_EXPONENT))
+        return cls(mean, mean / factor, mean * factor)
+
+    @property
+    def is_exact(self) -> bool:
+        return self.low == self.high
+
+    def scaled(self, by: float, factor: float = 1.0) -> "Interval":
+        """The same multiple of all numbers, which is itself known within a factor."""
+        return Interval(self.estimate * by, self.low * by / factor, self.high * by * factor)
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, float | int) and self.low * (1 - 1e-9) <= number <= self.high * (1 + 1e-9)
+
+    def __str__(self) -> str:
+        if self.is_exact:
+            return _in_words(self.estimate)
+        if math.isinf(self.high):
+            return f"more than {_in_words(self.low)}"
+        return f"{_in_words(self.estimate)} ({_in_words(self.low)} to {_in_words(self.high)})"
+
+
+def _in_words(number: float) -> str:
+    return f"{number:,.0f}" if number < 1e6 else f"{number:.1e}"
 
 
 class SizeEstimate(NamedTuple):
     histories: tuple[float, ...]  # after each number of joint actions, terminals included; unmerged
     is_truncated: bool  # whether matches continued after the last one
+    sum: Interval = Interval(np.nan, 0.0, np.inf)  # all histories
 
     def up_to_depth(self, depth: int | None) -> "SizeEstimate":
         """The estimate for the first joint actions only."""
@@ -53,6 +103,7 @@ class SizeEstimator:
     def __init__(self, propnet: propnet.PropNet, seed: int = 0, *, matches: int = _MATCHES) -> None:
         self._levels = _levels(propnet, seed, matches)
         self._histories = [1.0]
+        self._totals = np.ones(matches)  # histories that each match stands for
         self._is_cut: bool | None = None  # None while the matches can be continued
 
     def estimate(self, enough: float = np.inf, depth: int | None = None) -> SizeEstimate:
@@ -63,15 +114,21 @@ class SizeEstimator:
             if step == len(self._histories):
                 self._continue()
             if step == len(self._histories):
-                return SizeEstimate(tuple(self._histories), is_truncated=bool(self._is_cut))
+                return SizeEstimate(tuple(self._histories), is_truncated=bool(self._is_cut), sum=self._sum())
             if self._histories[step] > enough:
                 return SizeEstimate(tuple(self._histories[: step + 1]), is_truncated=True)
         raise AssertionError("unreachable")
 
+    def _sum(self) -> Interval:
+        total = Interval.of_mean(self._totals)
+        return total._replace(high=np.inf) if self._is_cut else total
+
     def _continue(self) -> None:
         if self._is_cut is None:
             try:
-                self._histories.append(next(self._levels))
+                weights = next(self._levels)
+                self._histories.append(float(weights.mean()))
+                self._totals += weights
             except StopIteration as end:
                 self._is_cut = end.value
 
@@ -83,8 +140,11 @@ def estimate_size(
     return SizeEstimator(propnet, seed, matches=matches).estimate(enough)
 
 
-def _levels(propnet: propnet.PropNet, seed: int, matches: int) -> Generator[float, None, bool]:
-    """Yields the histories after one joint action, two, ..; returns whether matches continued after the last."""
+def _levels(propnet: propnet.PropNet, seed: int, matches: int) -> Generator[npt.NDArray[np.float64], None, bool]:
+    """Yields the histories [matches] that each match stands for after one joint action, two, ..
+
+    Returns whether matches continued after the last.
+    """
     game = machine.for_propnet(propnet)
     rng = np.random.default_rng(seeds.non_negative(seed))
     sizes = [len(role.moves) for role in propnet.roles]
@@ -99,8 +159,7 @@ def _levels(propnet: propnet.PropNet, seed: int, matches: int) -> Generator[floa
             weight = weight * choices * alive
             if not alive.any():
                 return False
-            histories = float(weight.mean())
-        yield histories
+        yield weight
         state, _ = game.step(state, np.concatenate([random_play.sample_legal_moves(rows, rng) for rows in per_role]))
     return True
 

@@ -5,7 +5,7 @@ player perceives the same and keeps the same private registers. Histories that d
 one block.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -65,8 +65,13 @@ def encode(world: Longs, moves: list[Longs], radix: list[int]) -> Longs:
     return code
 
 
-def observe(game: blocks.FactoredGame, level: blocks.Level) -> tuple[JointActions, list[Views]]:
-    """Evaluates the propnet on all worlds of a level, together with the private states of one player at a time."""
+def observe(
+    game: blocks.FactoredGame, level: blocks.Level, limit: Callable[[float], None] = lambda actions: None
+) -> tuple[JointActions, list[Views]]:
+    """Evaluates the propnet on all worlds of a level, together with the private states of one player at a time.
+
+    `limit` is called with the number of joint actions before these are listed, and raises if they are too many.
+    """
     pairs = [_pairs(level, player) for player in range(len(game.players))]
     legal = []
     possible = [np.zeros((size, level.worlds.shape[1]), np.bool_) for size in game.sizes]
@@ -76,10 +81,13 @@ def observe(game: blocks.FactoredGame, level: blocks.Level) -> tuple[JointAction
         states = game.states(level.worlds[:, world], player, level.sides[player].private_states[:, private])
         legal.append(game.legal(states, role))
         np.logical_or.at(possible[role].T, world, legal[player].T)
+    limit(joint_actions.count_joint_actions(np.concatenate(possible), game.sizes))
     joint = _joint_actions(game, level, possible)
-    views = [
-        _views(game, level, player, *pairs[player], legal[player], possible) for player in range(len(game.players))
-    ]
+    views = []
+    for player, ((world, private), moves) in enumerate(zip(pairs, legal, strict=True)):
+        rows = [moves if n == game.players[player] else every[:, world] for n, every in enumerate(possible)]
+        limit(joint_actions.count_joint_actions(np.concatenate(rows), game.sizes))
+        views.append(_views(game, level, player, world, private, moves, np.concatenate(rows)))
     return joint, views
 
 
@@ -129,11 +137,11 @@ def _views(
     world: Longs,
     private: Longs,
     legal: Bools,
-    possible: list[Bools],
+    options: Bools,
 ) -> Views:
+    """`legal` are the player's moves in every pair of a world and a private state, `options` those of all roles."""
     role = game.players[player]
-    rows = [legal if n == role else moves[:, world] for n, moves in enumerate(possible)]
-    pair, moves = joint_actions.enumerate_joint_actions(np.concatenate(rows), game.sizes)
+    pair, moves = joint_actions.enumerate_joint_actions(options, game.sizes)
     percepts = np.zeros((len(game.propnet.roles[role].percepts), len(pair)), np.bool_)
     after = np.zeros((len(game.private[player]), len(pair)), np.bool_)
     bounds = np.cumsum([0, *(len(each.percepts) for each in game.propnet.roles)])

@@ -30,6 +30,7 @@ Bools = blocks.Bools
 Longs = blocks.Longs
 Floats = blocks.Floats
 
+_ACTIONS_PER_BLOCK = 12  # joint actions and unmerged blocks that a step may have for each block that it may keep
 _MEMBERS_PER_INFOSET = 20  # an information set takes as much memory as so many members of sets
 
 
@@ -209,7 +210,7 @@ class _BlockUnroller:
 
     def _advance(self, level: blocks.Level, step: int) -> blocks.Level:
         """All joint actions in all blocks of a level; returns the blocks that have not ended, merged."""
-        joint, views = observations.observe(self.game, level)
+        joint, views = observations.observe(self.game, level, self._limit_actions)
         self._refuse_unplayable(level, views)
         terminal, goals = self.evaluator.goals(self.game.states(joint.worlds))
         chosen = observations.representatives(self.game, joint, views)
@@ -276,6 +277,7 @@ class _BlockUnroller:
         actions = np.flatnonzero(np.all([each.of_joint >= 0 for each in moves], axis=0))
         first = np.searchsorted(joint.world[actions], np.arange(level.worlds.shape[1] + 1))
         counts = np.diff(first)[level.world]
+        self._limit_actions(float(counts.sum()))
         block = np.repeat(np.arange(len(level.world)), counts)
         number = actions[ragged.places_of(first[level.world], counts)]
         alive = np.ones(len(block), np.bool_)
@@ -296,6 +298,10 @@ class _BlockUnroller:
             total = total * size
         weight = (level.weight * joint.chance[level.world])[block]
         return _Children(block, number, sets, weight, histories, total).take(np.flatnonzero(alive)), extended
+
+    def _limit_actions(self, actions: float) -> None:
+        """Raises before the arrays of a step are made that would not fit into memory."""
+        self._limit(actions, _ACTIONS_PER_BLOCK * self.max_blocks, "joint actions in blocks")
 
     def _limit(self, needed: float, allowed: int, what: str) -> None:
         if needed > allowed:
