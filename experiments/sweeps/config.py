@@ -160,7 +160,15 @@ def expand_cells(description: Mapping[str, Any]) -> tuple[Cell, ...]:
     games = _games(_require_key(description, "games"))
     entries = _require_key(description, "algorithms")
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise SweepError("algorithms must be one or more tables: write each under a line [[algorithms]]")
+        name = (
+            next((entry for entry in entries if isinstance(entry, str)), "dcfr")
+            if isinstance(entries, list)
+            else "dcfr"
+        )
+        raise SweepError(
+            "algorithms must be one or more tables, after all other lines: write each under a line [[algorithms]], "
+            f'as [[algorithms]] and then name = "{diagnostics.shorten(name)}"'
+        )
     seeds = _seeds(description.get("seeds", 1))
     every = _whole("every", description["every"], 1) if "every" in description else None
     axes = [_axes(number, entry) for number, entry in enumerate(entries, 1)]

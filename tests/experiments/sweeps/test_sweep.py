@@ -45,6 +45,7 @@ def test_ranges() -> None:
         ("games = [", "is not valid TOML: .*at end of document"),
         ("iterations = 10", "games is missing"),
         (BASE, "algorithms is missing"),
+        (BASE + 'algorithms = ["cfr+"]', r'each under a line \[\[algorithms\]\], as .* name = "cfr\+"'),
         ('games = ["kuhn_poker"]\n[[algorithms]]\nname = "cfr"', "when a run ends"),
         (BASE + "iteratons = 3", "no key 'iteratons'; is it iterations"),
         (BASE + '[[algorithms]]\nname = "dcfr"\nalhpa = 1.0', r"algorithms\[1\] has no key 'alhpa'; is it alpha"),
