@@ -102,9 +102,8 @@ _HINTS = {
     "no-goal-value": "add a goal rule for this terminal state",
     "endless-play": f"add a step counter that ends the game, e.g. {repetition.STEP_COUNTER}",
     "repeated-state": f"solving needs a game that ends; add a step counter, e.g. {repetition.STEP_COUNTER}",
-    "never-wins": "no match of this game gives this role its highest goal; check its goal rules, and whether what they "
-    "ask for is still true at the end: facts last one step, unless a rule such as (<= (next ?fact) (true ?fact)) "
-    "keeps them",
+    "never-wins": "no match gives this role its highest goal; check its goal rules, and whether what they ask for is "
+    "still true at the end: facts last one step unless a `next` rule keeps them",
     "never-wins in random play": "only random moves were tried, and some games are rarely won by them; check its goal "
     "rules if a match that you know to be won does not give it",
     "hidden-legal-moves": "add a sees rule that shows them: gdlx treats legal moves as perceived, other systems do not",
