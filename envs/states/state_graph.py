@@ -269,7 +269,7 @@ class _Builder:
                 f"the last step alone have {more:,.0f} joint actions; allowed are {self.max_joint_actions:,} in total"
                 f"{estimate}",
                 "Make the game smaller with its parameters, or allow more with `max_nodes=`: a joint action takes "
-                "about 20 bytes",
+                "about 100 bytes",
             )
         self.edges += int(more)
 

@@ -12,7 +12,7 @@ from gdlx.propnet.circuits import propnet
 Bools = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 
-START = "start"  # a state without fluents
+EMPTY = "(no fluents)"  # the label of a state in which none is true
 SEPARATOR = "; "
 _CHUNK = 4_096
 
@@ -76,5 +76,5 @@ class StateLabels(Sequence[str]):
         for begin in range(0, len(states), _CHUNK):
             registers = unpack_columns(self._words[states[begin : begin + _CHUNK]], self._registers)
             holds = (registers[self._nodes] ^ self._inverted[:, None]).T
-            texts += [SEPARATOR.join(self._fluents[row].tolist()) or START for row in holds]
+            texts += [SEPARATOR.join(self._fluents[row].tolist()) or EMPTY for row in holds]
         return texts

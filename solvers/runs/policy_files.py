@@ -403,14 +403,14 @@ def _state_task_of(
             propnet = game.compile(saved=True)
         except (errors.UserError, OSError):  # it has no rules that can be read: the tree was made from something else
             return None
-    fluents = {*propnet.fluents, state_labels.START}
-    labels = {entry.get("information_set") if isinstance(entry, dict) else None for entry in table.entries}
-    if labels <= {state_labels.START}:  # which is a label of information sets, too
-        return None
-    for label in labels:
+    fluents = {*propnet.fluents, state_labels.EMPTY}
+    is_empty = True
+    for entry in table.entries:
+        is_empty = False
+        label = entry.get("information_set") if isinstance(entry, dict) else None
         if not isinstance(label, str) or not fluents.issuperset(label.split(state_labels.SEPARATOR)):
             return None
-    if not state_information.infer_state_information(propnet).known:
+    if is_empty or not state_information.infer_state_information(propnet).known:
         return None
     return tasks.make_state_task(game, propnet=propnet)
 
