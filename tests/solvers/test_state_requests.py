@@ -187,3 +187,33 @@ def test_what_cannot_be_solved_says_why(tmp_path: pathlib.Path) -> None:
 def test_other_names_of_a_game_are_solved_alike() -> None:
     propnet = games.compile_game(GAME)
     assert gdlx.solve(propnet, "backward-induction") == gdlx.solve(GAME, "backward-induction")
+
+
+def test_networks_can_meet_it_on_the_device() -> None:
+    """In matches with networks, observations have the registers that a table by state needs."""
+    from gdlx.nets import vectorised_play
+
+    env = make_env.make("tictactoe")
+    task = tasks.make_state_task("tictactoe")
+    solution = gdlx.solve("tictactoe", "backward-induction")
+    table = table_policy.from_states(solution.policies, task.graph, env)
+    outcomes = vectorised_play.play(
+        env,
+        (vectorised_play.hash_table_policy, vectorised_play.uniform_policy),
+        (table, None),
+        jax.random.key(0),
+        matches=128,
+        steps=9,
+        window=1,
+    )
+    payoff = np.asarray(outcomes.payoff)[0]
+    assert payoff.min() >= 0
+    assert payoff.mean() > 30  # uniform play would win about 30 of 100 more than it loses
+
+
+def test_a_bound_from_play_is_below_what_is_measured(solved: solve_requests.SolveResult) -> None:
+    request = requests.EvaluateRequest(folder_of(solved), bound=True, bound_seconds=1.0)
+    bound = evaluate_requests.execute(request).bound_result
+    assert bound is not None
+    assert bound.bound.exploitability is not None
+    assert bound.bound.exploitability <= 5 * bound.bound.standard_error
