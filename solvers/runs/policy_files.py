@@ -69,6 +69,7 @@ def load_policies(
     [1.0, 0.0, 1.0, 0.0]
     """
     name = None if player is None else tree.players[player].name
+    path = _folder_of_state_policy(path)
     with _explained(path, game, name):
         match _format(path):
             case "folder":
@@ -111,6 +112,7 @@ def load_table_policy(path: pathlib.Path, game: game_spec.GameSpec, env: env.Env
     ...         pathlib.Path(file.name), game_spec.GameSpec("biased_rps"), gdlx.make("biased_rps")
     ...     )
     """
+    path = _folder_of_state_policy(path)
     with _explained(path, game, None):
         match _format(path):
             case "folder":
@@ -191,6 +193,16 @@ def _format(path: pathlib.Path) -> str:
     if suffix not in SUFFIXES:
         raise PolicyFileError(f"{path} is not a policy: {_ACCEPTED_FORMATS}")
     return suffix
+
+
+def _folder_of_state_policy(path: pathlib.Path) -> pathlib.Path:
+    """The result folder of a policy.npz by state, which alone does not tell that it is one; else `path` itself."""
+    if path.name != result_folder.POLICY or not (path.parent / result_folder.CONFIG).is_file():
+        return path
+    try:
+        return path.parent if result_folder.read_config(path.parent).algorithm.on_states else path
+    except result_folder.ResultError:  # the policy is read on its own
+        return path
 
 
 @contextlib.contextmanager
