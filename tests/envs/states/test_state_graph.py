@@ -9,6 +9,7 @@ import pytest
 from gdlx.envs.states import known_state, layers, state_graph, state_index, state_information, state_labels
 from gdlx.envs.trees import game_tree
 from gdlx.propnet import games
+from gdlx.propnet.circuits import compiler
 from gdlx.propnet.datalog import interpreter
 from gdlx.tests.helpers import playing
 
@@ -187,3 +188,20 @@ def test_a_player_follows_the_state_through_a_match() -> None:
     assert "(face 2)" in state_labels.StateLabels(game, words)[0]
     with pytest.raises(known_state.UnknownStateError):
         known_state.known_state(view.after(history.Event(0, (rolled["(rolled 3)"],), (0, 1))))
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "simultaneous_tictactoe"])
+def test_states_are_numbered_alike_however_the_propnet_was_simplified(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So that saved policies, which are in the order of the states, survive another version of the compiler.
+    sheet = games.load_rulesheet(name)
+    small = compiler.compile_rulesheet(sheet)
+    simplified = state_graph.build(small)
+    monkeypatch.setattr(compiler, "simplify", lambda propnet, report=None: propnet)
+    raw = compiler.compile_rulesheet(sheet)
+    plain = state_graph.build(raw)
+    assert raw.gates > small.gates
+    np.testing.assert_array_equal(plain.successor, simplified.successor)
+    np.testing.assert_array_equal(plain.decision, simplified.decision)
+    np.testing.assert_array_equal(plain.payoff, simplified.payoff)

@@ -50,10 +50,16 @@ def plain_values(graph: state_graph.StateGraph) -> list[list[float]]:
 
 
 SHEETS = [
-    *(random_state_games.generate_sheet(seed) for seed in range(6)),
-    *(random_state_games.generate_sheet(seed, chance=True) for seed in range(6, 12)),
+    *(random_state_games.generate_sheet(seed) for seed in range(4)),
+    *(random_state_games.generate_sheet(seed, chance=True) for seed in range(6, 10)),
 ]
-LIBRARY = ["rps", "biased_rps", "repeated_rps:rounds=3", "goofspiel:info=perfect,cards=4"]
+LIBRARY = [
+    "rps",
+    "biased_rps",
+    "repeated_rps:rounds=3",
+    "goofspiel:info=perfect,cards=4",
+    "simultaneous_breakthrough:width=2,height=4",
+]
 
 
 @pytest.mark.parametrize("rules", [*SHEETS, *LIBRARY], ids=[*(f"random {n}" for n in range(len(SHEETS))), *LIBRARY])
