@@ -165,9 +165,10 @@ def _require_no_game(result: str) -> None:
     from gdlx.solvers.runs import result_folder as folders
 
     path = pathlib.Path(result)
-    if not path.is_dir() and path.suffix.lower() not in policy_files.SUFFIXES and games.is_game(result):
+    names_game = result.startswith(games.OPEN_SPIEL) or games.is_game(result)
+    if not path.is_dir() and path.suffix.lower() not in policy_files.SUFFIXES and names_game:
         raise folders.ResultError(
-            f"{result} is a game, not a result: solve it with `gdlx solve {result}`, or evaluate a policy of it with "
+            f"{result} is a game, not a result: solve it with `gdlx solve {result}`, or judge a policy of it with "
             f"`gdlx evaluate {result} --policy POLICY`"
         )
 

@@ -17,7 +17,7 @@ from gdlx.propnet.common import limits
 from gdlx.solvers import algorithms, requests, solution, solve_requests, tabular_policies, tasks
 from gdlx.solvers.bounds import estimates, function_bound, search_bounds
 from gdlx.solvers.mccfr import hash_table, table_policy
-from gdlx.solvers.policy_sources import policy_source
+from gdlx.solvers.policy_sources import function_policies, policy_source
 from gdlx.solvers.runs import driver, policy_files, result_folder, table_solver
 
 _SHOWN_MISSING = 3  # information sets of each player, in the message that they are missing
@@ -237,11 +237,14 @@ def _bound_policy(
         ) from None
     callbacks.warn(f"{error.reason}: values are estimated by matches, and exploitability is bounded from below")
     if table is not None:
+        policies, _ = table_policy.to_tabular(table, task.env, task.tree)
         scores = table_solver.estimate_value(task, table, request.seed, 0)
         value, value_error = scores.mean, scores.error
         bound = _search_bound(request, _PlayInputs(task.packed, table, steps), named.game.spec, callbacks)
     else:
         assert function is not None
+        sparse = function_policies.tabulate(function, source.name, task.tree)
+        policies = policy_source.fill_missing(task.tree, sparse).policies
         with callbacks.stage(f"bound of {named.game.spec}"):
             seconds = search_bounds.DEFAULT_SECONDS if request.bound_seconds is None else request.bound_seconds
             found = function_bound.search(
@@ -255,7 +258,6 @@ def _bound_policy(
         table, value, value_error, bound = found.table, found.value, found.value_error, BoundResult(found.bound, False)
     load = int(hash_table.count_used(table.table)) / len(table.table.high)
     metrics = driver.Metrics(0, 0.0, value, (), load=load, value_error=value_error)
-    policies, _ = table_policy.to_tabular(table, task.env, task.tree)
     measured = solution.Solution(task.tree, source.name, policies, (metrics,), table=table)
     return EvaluateResult(task, measured, bound)
 

@@ -81,7 +81,7 @@ class SparsePolicy(PolicySource):
 
     def tabulate(self, named: game_spec.ResolvedGame, task: tasks.TreeTask) -> TabulatedPolicies:
         with _explained(self.name, task.tree):
-            return _fill_missing(task.tree, self.probabilities(named, task))
+            return fill_missing(task.tree, self.probabilities(named, task))
 
 
 class FunctionPolicy(SparsePolicy):
@@ -205,7 +205,7 @@ def _explained(name: str, tree: game_tree.GameTree) -> Iterator[None]:
         raise PolicyError(f"{name} is not a policy of {tree.name}: {error}") from None
 
 
-def _fill_missing(tree: game_tree.GameTree, sparse: Sequence[tabular_policies.Policy]) -> TabulatedPolicies:
+def fill_missing(tree: game_tree.GameTree, sparse: Sequence[tabular_policies.Policy]) -> TabulatedPolicies:
     """Replaces NaN by uniform policies."""
     policies, missing = [], []
     for player, policy in zip(tree.players, sparse, strict=True):

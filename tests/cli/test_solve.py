@@ -189,6 +189,8 @@ def test_rules_that_have_changed(tmp_path: pathlib.Path) -> None:
         (("solve", "connect_four"), 1, "too large to unroll"),
         (("solve", "krieg_tictactoe"), 1, "gdlx solve krieg_tictactoe --algorithm os-mccfr --table 22"),
         (("evaluate", "nowhere"), 1, "nowhere holds no result: it does not exist"),
+        (("evaluate", "spiel:kuhn_poker"), 1, "`gdlx evaluate spiel:kuhn_poker --policy POLICY`"),
+        (("evaluate", "kuhn_poker", "--policy", "none:x"), 1, "there is no file none:x of a policy and no module"),
         (("evaluate", "kuhn_poker"), 1, "`gdlx evaluate kuhn_poker --policy POLICY`"),
         (("evaluate", "kuhn_poker", "--policy", "none.csv"), 1, "none.csv does not exist"),
         (("evaluate", "nowhere", "--gdl", "1"), 2, "leave out --gdl without --policy"),

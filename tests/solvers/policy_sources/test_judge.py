@@ -379,6 +379,19 @@ def test_matches_ask_what_trees_ask() -> None:
     assert len(asked) == 936
 
 
+def test_what_is_shown_of_a_game_too_large_is_the_function() -> None:
+    """Also where no match went: it always bids the lowest card, so that matches reach few information sets."""
+
+    def lowest(infosets: function_policies.InformationSets) -> Any:
+        return np.eye(infosets.legal.shape[1])[infosets.legal.argmax(axis=1)]
+
+    judged = gdlx.evaluate("goofspiel:cards=4", lowest, max_nodes=1, bound_seconds=0.1)
+    assert not judged.is_exact
+    exact = gdlx.evaluate("goofspiel:cards=4", lowest)
+    for shown, expected in zip(judged.solution.policies, exact.solution.policies, strict=True):
+        assert shown.tolist() == expected.tolist()
+
+
 def test_functions_that_fail_in_matches() -> None:
     game = packed_env.PackedEnv(gdlx.make(KUHN))
     for function, message in (
