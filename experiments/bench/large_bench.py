@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gdlx.envs.trees import game_tree
 
 _ITERATIONS = 40
+_ABRUPT = "phantom_ttt:tries=abrupt"
+_ABRUPT_ITERATIONS = 2
 
 
 class _Known(NamedTuple):
@@ -23,6 +25,7 @@ class _Known(NamedTuple):
     terminals: int
     information_sets: int
     value: float  # on the scale from -1 to 1
+    symmetric: float  # target for an exact exploitability without symmetric information sets, in processor seconds
 
 
 _COUNTED = {
@@ -30,9 +33,10 @@ _COUNTED = {
     "information_sets": "information sets, with those of one mark",
 }
 _GAMES = {
-    "phantom_ttt": _Known(9_829_101_024, 5_990_669, 0.6667),
-    "dark_hex": _Known(9_469_697_760, 6_072_917, 1.0),
+    "phantom_ttt": _Known(9_829_101_024, 5_990_669, 0.6667, 0.1),
+    "dark_hex": _Known(9_469_697_760, 6_072_917, 1.0, 0.25),
 }
+_ABRUPT_TERMINALS = 13_578_403_440  # published
 
 
 # Games of states, and the processor seconds in which they are to be solved, from the rules to the result.
@@ -55,6 +59,9 @@ def figures() -> Iterator[harness.Figure]:
                 "s",
                 target=harness.Target(20),
             )
+            yield from _symmetric_figures(game, known, children.call(measure, game, _ITERATIONS, cache, True))
+    with tempfile.TemporaryDirectory() as cache:
+        yield from _abrupt_figures(children.call(measure, _ABRUPT, _ABRUPT_ITERATIONS, cache, True))
     for game, seconds in _STATE_GAMES.items():
         yield from _state_figures(game, seconds, children.call(measure_states, game))
 
@@ -70,6 +77,49 @@ def _state_figures(game: str, seconds: float, found: dict[str, float]) -> Iterat
     yield harness.Figure(
         f"{game}: its exploitability, of the range", found["exploitability"], "", target=harness.Target(1e-9)
     )
+
+
+def _symmetric_figures(game: str, known: _Known, found: dict[str, float]) -> Iterator[harness.Figure]:
+    name = f"{game} without symmetric information sets"
+    yield harness.Figure(
+        f"{name}: difference from the published {known.terminals:,} terminal histories",
+        abs(found["terminals"] - known.terminals),
+        "",
+        target=harness.Target(0),
+    )
+    yield harness.Figure(f"{name}: from the rules to the sequence form, processor time", found["unroll"], "s")
+    yield harness.Figure(f"{name}: peak memory", found["memory"], "GiB")
+    yield harness.Figure(f"{name}: an iteration of CFR+, processor time", found["iteration"], "s")
+    yield harness.Figure(
+        f"{name}: exact exploitability, processor time",
+        found["evaluation"],
+        "s",
+        target=harness.Target(known.symmetric),
+    )
+    yield harness.Figure(
+        f"{name}: exploitability after {_ITERATIONS} iterations of CFR+, of the range",
+        100 * found["exploitability"],
+        "%",
+    )
+
+
+def _abrupt_figures(found: dict[str, float]) -> Iterator[harness.Figure]:
+    name = "abrupt phantom_ttt without symmetric information sets"
+    yield harness.Figure(
+        f"{name}: difference from the published {_ABRUPT_TERMINALS:,} terminal histories",
+        abs(found["terminals"] - _ABRUPT_TERMINALS),
+        "",
+        target=harness.Target(0),
+    )
+    yield harness.Figure(
+        f"{name}: from the rules to an exact exploitability, processor time",
+        found["unroll"] + found["evaluation"],
+        "s",
+        target=harness.Target(600),
+    )
+    yield harness.Figure(f"{name}: peak memory", found["memory"], "GiB")
+    yield harness.Figure(f"{name}: an iteration of CFR+, processor time", found["iteration"], "s")
+    yield harness.Figure(f"{name}: exact exploitability, processor time", found["evaluation"], "s")
 
 
 def _figures(game: str, known: _Known, found: dict[str, float]) -> Iterator[harness.Figure]:
@@ -106,8 +156,11 @@ def _figures(game: str, known: _Known, found: dict[str, float]) -> Iterator[harn
     )
 
 
-def measure(game: str, iterations: int, cache: str) -> dict[str, float]:
-    """Unrolls and solves a game in this process, and caches its tree and programs in a folder."""
+def measure(game: str, iterations: int, cache: str, symmetries: bool = False) -> dict[str, float]:
+    """Unrolls and solves a game in this process, and caches its tree and programs in a folder.
+
+    With `symmetries` it is solved for one of all symmetric information sets.
+    """
     import os
     import time
 
@@ -121,7 +174,7 @@ def measure(game: str, iterations: int, cache: str) -> dict[str, float]:
     os.environ["GDLX_CACHE"] = cache
     compilation_cache.enable()
     begun = time.process_time()
-    tree = game_spec.unroll_game(game_spec.GameSpec(game))
+    tree = game_spec.unroll_game(game_spec.GameSpec(game), symmetries=symmetries)
     form, _ = sequence_form.sequence_form(tree)
     unrolled = time.process_time() - begun
     step = jax.jit(functools.partial(cfr.step, settings=algorithms.find("cfr+").settings))

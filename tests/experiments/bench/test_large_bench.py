@@ -1,0 +1,27 @@
+"""The figures of games of ten billion histories, measured on games that are small."""
+
+import pytest
+
+from gdlx.experiments.bench import children, large_bench
+
+
+@pytest.mark.parametrize("game", ["phantom_ttt:width=2,height=3", "dark_hex:columns=2,rows=2"])
+def test_the_same_game_is_measured_with_and_without_symmetric_information_sets(game: str) -> None:
+    whole, symmetric = (large_bench.measure(game, 10, symmetries) for symmetries in (False, True))
+    for name in ("terminals", "exploitability", "value"):
+        assert symmetric[name] == pytest.approx(whole[name], abs=1e-5)
+    assert symmetric["information_sets"] < whole["information_sets"]
+
+
+def test_every_game_has_figures_and_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = large_bench.measure("dark_hex:columns=2,rows=2", 3)
+    monkeypatch.setattr(children, "call", lambda *arguments: found)
+    figures = list(large_bench.figures())
+    names = [figure.name for figure in figures]
+    assert len(set(names)) == len(names)
+    bounds = {figure.name: figure.target.bound for figure in figures if figure.target is not None}
+    quotient = "without symmetric information sets: exact exploitability, processor time"
+    assert bounds[f"phantom_ttt {quotient}"] == 0.1
+    assert bounds[f"dark_hex {quotient}"] == 0.25
+    exact = "abrupt phantom_ttt without symmetric information sets: from the rules to an exact exploitability"
+    assert bounds[f"{exact}, processor time"] == 600
