@@ -1,10 +1,15 @@
 """Policies of trees without symmetric information sets, in the whole game and back."""
 
+import dataclasses
+
 import numpy as np
 
-from gdlx.envs.trees.factored import unroll_blocks
+from gdlx.envs import env
+from gdlx.envs.trees import game_tree
+from gdlx.envs.trees.factored import symmetry_group, unroll_blocks
 from gdlx.propnet.common import errors
 from gdlx.solvers import tabular_policies
+from gdlx.solvers.mccfr import table_policy
 
 _ROUNDING = 1e-4  # of probabilities in files and in float32
 
@@ -64,3 +69,53 @@ def from_whole(whole: unroll_blocks.WholeTree, policies: tabular_policies.Polici
         mean = np.bincount(of, numbers, minlength=player.sequences) / np.bincount(of, minlength=player.sequences)
         reduced.append(tabular_policies.normalise(player, mean * player.orbits.copies))
     return tuple(reduced)
+
+
+def to_table(
+    tree: game_tree.GameTree, policies: tabular_policies.Policies, group: symmetry_group.Group, game: env.Env
+) -> table_policy.TablePolicy:
+    """Returns policies of a tree without symmetric information sets as a table of all that the whole game has.
+
+    Args:
+      tree: the tree.
+      policies: for every player the probability of each of its sequences.
+      group: the symmetries that were left out.
+      game: the environment of the game.
+    """
+    keys, probabilities = [], []
+    for element in range(group.order):
+        players, spread = [], []
+        for number, (player, policy) in enumerate(zip(tree.players, policies, strict=True)):
+            assert player.orbits is not None
+            copies = player.orbits.copies
+            spread.append(np.concatenate([[1.0], np.repeat(policy[1:] / copies[1:], copies[1:])]))
+            players.append(_image(player, group.moves[number][element], group.percepts[number][element]))
+        image = dataclasses.replace(tree, players=tuple(players))
+        part = table_policy.tabular_rows(tuple(spread), game, image)
+        keys.append(part[0])
+        probabilities.append(part[1])
+    joined = np.concatenate(keys, axis=1)
+    # What symmetries keep has several equal images.
+    _, first = np.unique(joined[0].astype(np.uint64) << np.uint64(32) | joined[1], return_index=True)
+    return table_policy.from_arrays(joined[:, first], np.concatenate(probabilities)[first])
+
+
+def _image(player: game_tree.Player, moves: symmetry_group.Longs, percepts: symmetry_group.Longs) -> game_tree.Player:
+    """The information sets of a player with other moves and percepts, and all actions that are alike."""
+    views, orbits = player.views, player.orbits
+    assert isinstance(views, game_tree.InfosetTree)
+    assert orbits is not None
+    seen = np.empty_like(views.percepts)
+    seen[:, percepts] = views.percepts
+
+    def renamed(numbers: game_tree.Ints) -> game_tree.Ints:
+        return np.where(numbers < 0, numbers, moves[numbers]).astype(np.int32)
+
+    widths = np.add.reduceat(orbits.copies[1:], player.first[:-1] - 1) if player.sets else np.zeros(0, np.int32)
+    return dataclasses.replace(
+        player,
+        first=np.concatenate([[1], 1 + np.cumsum(widths)]).astype(np.int32),
+        action=np.concatenate([[-1], renamed(orbits.actions)]).astype(np.int32),
+        views=views._replace(move=renamed(views.move), percepts=seen, forced=renamed(views.forced)),
+        orbits=None,
+    )

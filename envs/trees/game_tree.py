@@ -83,6 +83,7 @@ class Orbits(NamedTuple):
 
     copies: Ints  # [S] the actions, alike by symmetry, that an action stands for; they share its probability
     infosets: Ints  # [I] the information sets of the whole game that an information set stands for
+    actions: Ints  # [sum of copies, without that of the empty sequence] numbers of the actions in the game
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,6 +40,7 @@ class Choices(NamedTuple):
     only_move: Ints  # [L] the only legal move, -1 where there are several
     moves: ragged.Ragged  # [L] the first move of each choice
     copies: ragged.Ragged  # [L] how many moves each choice has
+    alike: ragged.Ragged  # [L] the moves of all choices, choice after choice
     names: ragged.Ragged  # [L] their names: those of the moves, then further ones of `InfosetCollector.names`
 
     @classmethod
@@ -56,6 +57,7 @@ class Choices(NamedTuple):
             only_moves(legal_rows),
             ragged.Ragged(starts, moves),
             ragged.Ragged(starts, np.ones(len(moves), np.int32)),
+            ragged.Ragged(starts, moves),
             ragged.Ragged(starts, moves),
         )
 
@@ -86,6 +88,7 @@ class InfosetCollector:
         self.names = list(role.moves)
         self.action_names: list[Ints] = []  # of the actions of these
         self.copies: list[Ints] = []
+        self.alike: list[Ints] = []
         self.orbits: list[Ints] = []  # the information sets for which each of these stands
         # Of the information sets of the current level:
         self.view = np.zeros(1, np.int32)  # row of the `InfosetTree`
@@ -176,6 +179,7 @@ class InfosetCollector:
         if self.symmetric:
             self.action_names.append(choices.names.take(kinds).items)
             self.copies.append(choices.copies.take(kinds).items)
+            self.alike.append(choices.alike.take(kinds).items)
             self.orbits.append(orbit[decisions])
         self.sequences += int(width.sum())
         self.sets += len(decisions)
@@ -215,7 +219,9 @@ class InfosetCollector:
         if not self.symmetric:
             return player
         orbits = game_tree.Orbits(
-            np.concatenate([np.ones(1, np.int32), *self.copies]), np.concatenate([np.zeros(0, np.int32), *self.orbits])
+            np.concatenate([np.ones(1, np.int32), *self.copies]),
+            np.concatenate([np.zeros(0, np.int32), *self.orbits]),
+            np.concatenate([np.zeros(0, np.int32), *self.alike]),
         )
         names = np.concatenate([np.full(1, -1, np.int32), *self.action_names])
         player = dataclasses.replace(player, orbits=orbits, action_name=names, action_names=tuple(self.names))

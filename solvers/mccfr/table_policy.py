@@ -117,6 +117,13 @@ def find_missing(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -
 
 def from_tabular(policies: tabular_policies.Policies, game: env.Env, tree: game_tree.GameTree) -> TablePolicy:
     """Convert policies at the information sets of a tree to a table, for play without the tree."""
+    return from_arrays(*tabular_rows(policies, game, tree))
+
+
+def tabular_rows(
+    policies: tabular_policies.Policies, game: env.Env, tree: game_tree.GameTree
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
+    """Return the keys [2, N] of all information sets of a tree, and the probabilities [N, A] of their actions."""
     keys, probability = [], []
     for number, (player, policy) in enumerate(zip(tree.players, policies, strict=True)):
         with jax.enable_x64(False):
@@ -124,7 +131,7 @@ def from_tabular(policies: tabular_policies.Policies, game: env.Env, tree: game_
         table = np.zeros((player.sets, max(1, game.num_actions)), np.float32)
         table[_infosets_and_actions(player)] = policy[1:]
         probability.append(table)
-    return from_arrays(np.concatenate(keys, axis=1), np.concatenate(probability))
+    return np.concatenate(keys, axis=1), np.concatenate(probability)
 
 
 def from_states(policies: tabular_policies.Policies, graph: state_graph.StateGraph, game: env.Env) -> TablePolicy:

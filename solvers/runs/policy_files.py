@@ -24,7 +24,7 @@ import numpy.typing as npt
 from gdlx.envs import env, game_facts, game_spec
 from gdlx.envs.states import state_information, state_labels
 from gdlx.envs.trees import game_tree, unroll
-from gdlx.envs.trees.factored import symmetry_group, unroll_blocks
+from gdlx.envs.trees.factored import symmetry_group
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import bounded_files, errors
 from gdlx.solvers import state_policies, symmetric_policies, tabular_policies, tasks
@@ -287,10 +287,8 @@ def _load_symmetric(
     tree = game_spec.unroll_game(config.game, propnet=env.propnet, symmetries=True)
     require_same_rules(folder, config, game, tasks.tree_digest(tree))
     assert group is not None, "the rules are those of the run, which had symmetries"
-    units = config.game.payoff, config.game.goal_conflict
-    whole = unroll_blocks.unroll_whole(env.propnet, group, units[0], goal_conflict=units[1])
-    policies = symmetric_policies.to_whole(whole, read_tree_policies(folder / result_folder.POLICY, tree))
-    return table_policy.from_tabular(policies, env, whole.tree)
+    policies = read_tree_policies(folder / result_folder.POLICY, tree)
+    return symmetric_policies.to_table(tree, policies, group, env)
 
 
 # ---- arrays

@@ -9,7 +9,18 @@ import pytest
 import gdlx
 from gdlx import cli
 from gdlx.envs import game_spec
-from gdlx.solvers import evaluate_requests, infoset_values, requests, solve_requests, tasks
+from gdlx.envs.trees.factored import symmetry_group, unroll_blocks
+from gdlx.propnet import games
+from gdlx.solvers import (
+    evaluate_requests,
+    infoset_values,
+    requests,
+    solve_requests,
+    symmetric_policies,
+    tabular_policies,
+    tasks,
+)
+from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import policy_files
 
 GAME = "phantom_ttt:width=2,height=3"
@@ -57,6 +68,23 @@ def test_a_folder_is_evaluated_and_its_policy_judged_on_the_whole_game(solved: s
     arena = gdlx.make(GAME)
     table = policy_files.load_table_policy(solved.folder, game_spec.GameSpec(GAME), arena)
     assert len(table.cumulative_policy) > sum(player.sets for player in whole.tree.players)
+
+
+@pytest.mark.parametrize("game", ["leduc_poker", GAME, "krieg_tictactoe:size=2,line=2", "dark_hex:columns=2,rows=2"])
+def test_images_of_information_sets_are_all_those_of_the_whole_game(game: str) -> None:
+    propnet = games.compile_game(game)
+    group = symmetry_group.build(propnet)
+    assert group is not None
+    tree = unroll_blocks.unroll(propnet, group=group)
+    rng = np.random.default_rng(0)
+    policies = tuple(tabular_policies.normalise(player, rng.random(player.sequences)) for player in tree.players)
+    whole = unroll_blocks.unroll_whole(propnet, group)
+    lifted = symmetric_policies.to_whole(whole, policies)
+    arena = gdlx.make(game)
+    found, known = table_policy.to_tabular(symmetric_policies.to_table(tree, policies, group, arena), arena, whole.tree)
+    assert known == sum(player.sets for player in whole.tree.players)
+    for expected, policy in zip(lifted, found, strict=True):
+        np.testing.assert_allclose(expected, policy, rtol=0, atol=1e-6)
 
 
 def test_a_run_is_resumed(solved: solve_requests.SolveResult, tmp_path: pathlib.Path) -> None:

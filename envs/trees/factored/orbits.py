@@ -126,6 +126,7 @@ class PlayerOrbits:
         names = np.array([self._name(alike.items[a:b]) for a, b in itertools.pairwise(alike.starts)], np.int32)
         return choices._replace(
             rank=rank,
+            alike=ragged.Ragged(ragged.starts_of(rows.sum(axis=1)), alike.items.astype(np.int32)),
             names=ragged.Ragged(choices.moves.starts, names),
             only_move=infosets.only_moves(rows),
             copies=ragged.Ragged(choices.moves.starts, copies),
