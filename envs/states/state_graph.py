@@ -15,7 +15,7 @@ from gdlx.envs.trees.factored import ragged
 from gdlx.propnet.checks import repetition
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import deadlines, errors, limits
-from gdlx.propnet.simulate import joint_actions, machine
+from gdlx.propnet.simulate import machine
 
 Ints = game_tree.Ints
 Longs = game_tree.Longs
@@ -25,6 +25,7 @@ Words = state_labels.Words
 
 _ADD_COUNTER = f"Add a step counter to its rules, e.g. {repetition.STEP_COUNTER}"
 _SHOWN_ACTIONS = 12
+_MAX_BLOCK_BYTES = 4 * 2**30  # for the joint actions of one state, which are evaluated together
 _BATCH_EDGES = 2**20  # joint actions of a batch, which bounds the memory of what is computed for it
 
 
@@ -228,7 +229,8 @@ class _Builder:
         states = state_labels.unpack_columns(words, self.registers)
         legal, _, stuck, goals = self.evaluator.evaluate(states)
         rows = machine.split_rows(legal, self.sizes)
-        self._limit(joint_actions.count_joint_actions(legal, self.sizes), step)
+        fan = np.prod([part.sum(axis=0, dtype=np.float64) for part in rows], axis=0)
+        self._limit(float(fan.sum()), float(fan.max()), step)
         self.widths.append(np.stack([rows[n].sum(axis=0) for n in self.player_roles], axis=1).astype(np.int32))
         random_rows = [part for part, role in zip(rows, self.game.roles, strict=True) if role.is_random]
         alive = legal.any(axis=0)
@@ -258,7 +260,8 @@ class _Builder:
             self.successors.append(numbers[merged.number[first:last]][local].astype(np.int32))
         return int(numbers.min())
 
-    def _limit(self, more: float, step: int) -> None:
+    def _limit(self, more: float, most: float, step: int) -> None:
+        """Raises if a step with `more` joint actions, `most` of one state, exceeds a limit."""
         if step == limits.STEPS:
             raise game_tree.TooLargeError(f"{self.game.name} continues after {step} joint actions", _ADD_COUNTER)
         if self.edges + more > self.max_joint_actions:
@@ -270,6 +273,11 @@ class _Builder:
                 f"{estimate}",
                 "Make the game smaller with its parameters, or allow more with `max_nodes=`: a joint action takes "
                 "about 100 bytes",
+            )
+        if most * (self.registers + sum(self.sizes)) > _MAX_BLOCK_BYTES:
+            raise game_tree.TooLargeError(
+                f"{self.game.name} has a state with {most:,.0f} joint actions, too many to evaluate at once",
+                "Make the game smaller with its parameters",
             )
         self.edges += int(more)
 
