@@ -292,7 +292,9 @@ def compile_propnet(
 def _folder(request: requests.SolveRequest) -> pathlib.Path | None:
     if request.resume is not None or request.results is None:
         return request.resume
-    suffix = "" if request.opponent is None else f"-p={request.opponent.p:g}"
+    suffix = "-states" if request.configured_algorithm.kind == "states" else ""
+    if request.opponent is not None:
+        suffix = f"-p={request.opponent.p:g}"
     return result_folder.create_folder(
         request.results, request.resolved_game.spec, request.configured_algorithm.name + suffix
     )

@@ -13,7 +13,11 @@ from gdlx.solvers.runs import result_folder
 
 _EXCLUDED_KEYS = {"format", "game", "digest", "versions", "algorithm", "together"}  # shown elsewhere, or without effect
 _SCHEDULES = ("alpha_change", "beta_change", "gamma_change")
-_IN_WORDS = {("alternating", False): "simultaneous", ("x64", True): "double precision"}
+_IN_WORDS = {
+    ("alternating", False): "simultaneous",
+    ("states", True): "on states",
+    ("x64", True): "double precision",
+}
 
 
 class Configuration(NamedTuple):
@@ -96,6 +100,9 @@ def changed_settings(config: result_folder.Config) -> tuple[str, ...]:
     >>> config = result_folder.Config(game_spec.GameSpec("g"), "", algorithms.find("dcfr"), x64=True)
     >>> changed_settings(config)
     ('double precision',)
+    >>> on_states = algorithms.on_states(algorithms.find("dcfr"))
+    >>> changed_settings(result_folder.Config(game_spec.GameSpec("g"), "", on_states, x64=False))
+    ('on states',)
     """
     usual = _effective_settings(
         result_folder.Config(config.game, config.digest, algorithms.find(config.algorithm.name), x64=False)
