@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gdlx.propnet.games import load_rulesheet as load_rulesheet
     from gdlx.propnet.io.files import load_propnet as load_propnet
     from gdlx.propnet.io.files import save_propnet as save_propnet
+    from gdlx.propnet.symmetries.symmetries import Symmetries as Symmetries
+    from gdlx.propnet.symmetries.symmetries import find_symmetries as find_symmetries
     from gdlx.propnet.syntax.diagnostics import Diagnostic as Diagnostic
     from gdlx.propnet.syntax.diagnostics import GdlError as GdlError
     from gdlx.propnet.syntax.rulesheet import Rulesheet as Rulesheet
@@ -33,9 +35,11 @@ _MODULES = {
     "PropNet": "gdlx.propnet.circuits.propnet",
     "Role": "gdlx.propnet.circuits.propnet",
     "Rulesheet": "gdlx.propnet.syntax.rulesheet",
+    "Symmetries": "gdlx.propnet.symmetries.symmetries",
     "UserError": "gdlx.propnet.common.errors",
     "check_game": "gdlx.propnet.games",
     "compile_game": "gdlx.propnet.games",
+    "find_symmetries": "gdlx.propnet.symmetries.symmetries",
     "load_propnet": "gdlx.propnet.io.files",
     "load_rulesheet": "gdlx.propnet.games",
     "save_propnet": "gdlx.propnet.io.files",
@@ -49,9 +53,11 @@ __all__ = [
     "PropNet",
     "Role",
     "Rulesheet",
+    "Symmetries",
     "UserError",
     "check_game",
     "compile_game",
+    "find_symmetries",
     "load_propnet",
     "load_rulesheet",
     "save_propnet",
