@@ -1,16 +1,17 @@
 """The command `solve`: compute an equilibrium."""
 
 import dataclasses
+import functools
 import pathlib
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gdlx.cli import console, shared_options, solution_table
+from gdlx.cli import bounds_table, console, plan_table, shared_options, solution_table
 from gdlx.propnet.common import interrupts
 
 if TYPE_CHECKING:
-    from gdlx.solvers import requests, tasks
+    from gdlx.solvers import evaluate_requests, requests, tasks
     from gdlx.solvers import solve_requests as solving
 
 _ALGORITHM, _SAMPLING, _OPPONENT = "Algorithm settings", "Sampling", "Opponent model"
@@ -153,7 +154,7 @@ class Opponent:
 def solve(
     context: typer.Context,
     game: shared_options.GameOrResume = None,
-    algorithm: Annotated[str, typer.Option(help="An algorithm listed above.")] = "dcfr",
+    algorithm: Annotated[str, typer.Option(help="An algorithm listed above.")] = "auto",
     *,
     stopping: Stopping,
     settings: Settings,
@@ -190,6 +191,14 @@ def solve(
         typer.Option(help="Where to create the result folder.", metavar="DIR", rich_help_panel=shared_options.RESULT),
     ] = pathlib.Path("results"),
     checkpoint: shared_options.Checkpoint = 10.0,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only print what would be done and why, with estimated sizes, memory and time.",
+            rich_help_panel=shared_options.RESULT,
+        ),
+    ] = False,
     payoff: shared_options.Payoff = "auto",
     goal_conflict: Annotated[
         Literal["refuse", "max"],
@@ -218,7 +227,9 @@ def solve(
     small two-player zero-sum games), backward-induction (exact, where players always know the state: turn-taking games
     such as tictactoe, and two-player zero-sum games with simultaneous moves), depth-limited (CFR+ on a few steps at a
     time, with --network as value function). For games that are too large to unroll, use os-mccfr or vr-mccfr with
-    --table.
+    --table. By default, auto chooses what fits the game: backward-induction where players always know the state, dcfr
+    if it can be unrolled, else os-mccfr with a table for --time seconds (60), and then a lower bound on the
+    exploitability of what that found.
 
     With --restrict and --p the other player's policy is a restricted Nash response: it exploits that opponent nearly
     as well as possible, and is not much more exploitable than an equilibrium.
@@ -226,10 +237,13 @@ def solve(
     options = console.options(context)
     if (game is None) == (resume is None):
         raise typer.BadParameter("name a GAME to solve, or a folder to --resume, and not both")
+    if dry_run and resume is not None:
+        raise typer.BadParameter("--dry-run plans a new run; leave out --resume")
     modelled = opponent.request()
 
     from gdlx.envs import compilation_cache, devices, game_spec
     from gdlx.solvers import requests
+    from gdlx.solvers import solve_requests as solving
 
     compilation_cache.enable()
     common: dict[str, Any] = {
@@ -259,9 +273,13 @@ def solve(
             symmetries=symmetries,
             **common,
         )
-    if request.configured_algorithm.kind == "sampled":
+    if dry_run:
+        plan_table.show(options, solving.make_plan(request, solution_table.callbacks(options)))
+        return
+    if not request.is_auto and request.configured_algorithm.kind == "sampled":
         devices.use_one_device_per_core()
-    _show(options, _execute(request, options))
+    outcome = _execute(request, options)
+    _show(options, outcome, _bound(outcome, request, options))
 
 
 _NOT_WITH_NETWORK = ("time", "target", "every", "checkpoint")
@@ -277,7 +295,9 @@ def _require_use(context: typer.Context, algorithm: str, network: pathlib.Path |
     """Raise if an option does not apply to the algorithm."""
     from gdlx.solvers import algorithms
 
-    if not algorithms.find(algorithm).needs_network:
+    if algorithm == algorithms.AUTO and network is None:
+        return
+    if algorithm == algorithms.AUTO or not algorithms.find(algorithm).needs_network:
         if network is not None:
             raise typer.BadParameter(f"--network is an option of depth-limited, not of {algorithm}; leave it out")
     elif network is not None:
@@ -288,7 +308,8 @@ def _changed_settings(settings: Settings, options: console.Options, algorithm: s
     """Return the settings on the command line; sampling algorithms also use the global seed."""
     from gdlx.solvers import algorithms
 
-    seed = {"seed": options.seed} if algorithms.find(algorithm).is_sampled else {}
+    samples = algorithm == algorithms.AUTO or algorithms.find(algorithm).is_sampled
+    seed = {"seed": options.seed} if samples else {}
     return {name: value for name, value in vars(settings).items() if value is not None} | seed
 
 
@@ -306,7 +327,10 @@ def _require_precision(options: console.Options, folder: pathlib.Path) -> None:
 def _execute(request: "requests.SolveRequest", options: console.Options) -> "solving.SolveResult":
     from gdlx.solvers import solve_requests as solving
 
-    return solving.execute(request, solution_table.callbacks(options), _with_network)
+    callbacks = dataclasses.replace(
+        solution_table.callbacks(options), on_choice=functools.partial(plan_table.say_choice, options)
+    )
+    return solving.execute(request, callbacks, _with_network)
 
 
 def _with_network(request: "requests.SolveRequest", task: "tasks.TreeTask") -> "solving.DirectSolver":
@@ -315,15 +339,39 @@ def _with_network(request: "requests.SolveRequest", task: "tasks.TreeTask") -> "
     return depth_limited.make_direct_solver(request, task)
 
 
-def _show(options: console.Options, outcome: "solving.SolveResult") -> None:
+def _bound(
+    outcome: "solving.SolveResult", request: "requests.SolveRequest", options: console.Options
+) -> "evaluate_requests.BoundResult | None":
+    """Search for a bound on the exploitability of what `auto` sampled, for at most as long as it was sampled."""
+    from gdlx.solvers import evaluate_requests, plan
+    from gdlx.solvers import requests as solve_requests
+
+    is_measured = bool(outcome.solution.improvements)
+    if outcome.choice is None or outcome.folder is None or is_measured or outcome.interrupted:
+        return None
+    seconds = min(plan.BOUND_SECONDS, request.seconds or plan.BOUND_SECONDS)
+    evaluated = evaluate_requests.execute(
+        solve_requests.EvaluateRequest(outcome.folder, True, seconds, options.seed, request.max_nodes),
+        solution_table.callbacks(options),
+    )
+    return evaluated.bound_result
+
+
+def _show(
+    options: console.Options, outcome: "solving.SolveResult", bound: "evaluate_requests.BoundResult | None"
+) -> None:
     folder = outcome.folder
     assert folder is not None
     dropped = {"lost_visits": outcome.dropped_visits} if outcome.dropped_visits else {}
-    more = {"interrupted": outcome.interrupted, **outcome.facts, **dropped}
+    chosen = {} if outcome.choice is None else {"chosen": plan_table.as_json(outcome.choice)}
+    bounded = {} if bound is None else bounds_table.as_json(bound)
+    more = {"interrupted": outcome.interrupted, **outcome.facts, **dropped, **chosen, **bounded}
     solution_table.show(options, outcome.task, outcome.solution, folder, more)
+    if bound is not None and not options.json:
+        bounds_table.show(bound)
     if not options.json:
         console.say(f"result in {folder}; show its policies with: gdlx evaluate {folder}")
-        if not outcome.solution.improvements:  # the game was not unrolled
+        if not outcome.solution.improvements and bound is None:  # the game was not unrolled
             console.say(f"its exploitability is not known; bound it with: gdlx evaluate {folder} --bound")
     if outcome.dropped_visits:
         console.remark(

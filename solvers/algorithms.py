@@ -205,7 +205,11 @@ _LISTED = (
     ),
 )
 ALGORITHMS = {algorithm.name: algorithm for algorithm in _LISTED}
-DEFAULT = "dcfr"
+# What fits the game: `plan.choose` decides among the next three.
+DEFAULT = AUTO = "auto"
+FULL, SAMPLER = "dcfr", "os-mccfr"  # for unrolled games, and for those that are too large to unroll
+TABLE_BITS = 22  # of its hash table, if that fits into memory: enough for a minute
+STATES = "backward-induction"  # for games in which all players always know the state
 
 
 def _changed_fields(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,8 +227,8 @@ def find(name: str) -> Algorithm:
     """
     name = name.replace("_", "-")
     if name not in ALGORITHMS:
-        near = suggestions.is_it(name, ALGORITHMS)
-        raise UnknownAlgorithmError(f"there is no algorithm {name!r}{near}; there are {', '.join(ALGORITHMS)}")
+        near = suggestions.is_it(name, [AUTO, *ALGORITHMS])
+        raise UnknownAlgorithmError(f"there is no algorithm {name!r}{near}; there are {', '.join([AUTO, *ALGORITHMS])}")
     return ALGORITHMS[name]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from gdlx.envs import game_spec
 from gdlx.propnet.common import errors, limits
-from gdlx.solvers import algorithms
+from gdlx.solvers import algorithms, plan
 from gdlx.solvers.exact import restricted_nash
 from gdlx.solvers.runs import driver, result_folder
 
@@ -38,6 +38,7 @@ class Callbacks:
     stage: Callable[[str], contextlib.AbstractContextManager[ProgressFn]] = _silent
     on_metrics: Callable[[driver.Metrics], None] = lambda metrics: None  # after every measurement
     warn: Callable[[str], None] = lambda text: None  # with a message for the user
+    on_choice: Callable[[plan.Choice], None] = lambda choice: None  # when `auto` has chosen what to do
 
 
 NO_CALLBACKS = Callbacks()
@@ -89,7 +90,50 @@ class SolveRequest:
         driver.StopCondition(self.iterations, self.seconds)
         if self.every is not None and self.every < 1:
             raise RequestError(f"every is a number of iterations, 1 or more; not {self.every}")
-        self._require_fit(self.configured_algorithm)
+        if self.is_auto:
+            self._require_choice()
+        else:
+            self._require_fit(self.configured_algorithm)
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether the algorithm is chosen to fit the game; `states` and `symmetries` choose how it is represented."""
+        return self.algorithm == algorithms.AUTO and not self.states and not self.symmetries
+
+    @functools.cached_property
+    def candidates(self) -> Mapping[plan.Method, algorithms.Algorithm]:
+        """What `auto` may choose: the algorithms that can use the other arguments, by method.
+
+        >>> sorted(SolveRequest("kuhn_poker").candidates)
+        ['blocks', 'sampling', 'states', 'tree']
+        """
+        found: dict[plan.Method, algorithms.Algorithm] = {}
+        is_iterative = self.iterations is not None or self.every is not None or self.simultaneous or bool(self.settings)
+        for method, name in plan.ALGORITHMS.items():
+            if is_iterative and algorithms.find(name).is_direct:
+                continue
+            with contextlib.suppress(errors.UserError):
+                found[method] = self._candidate(name)
+        return found
+
+    def _candidate(self, name: str) -> algorithms.Algorithm:
+        base = algorithms.find(name)
+        settings = {key: value for key, value in self.settings.items() if base.is_sampled or key != "seed"}
+        if base.is_sampled:
+            settings = {"table": algorithms.TABLE_BITS, **settings}
+        configured = algorithms.configure(base, None if base.is_exact else self.iterations, settings)
+        if self.simultaneous:
+            configured = algorithms.with_simultaneous_updates(configured)
+        self._require_fit(configured)
+        return configured
+
+    def _require_choice(self) -> None:
+        """Raise if there is nothing that `auto` could choose."""
+        if self.network is not None:
+            raise RequestError("a network is for depth-limited; pass `algorithm='depth-limited'`")
+        if not self.candidates:
+            self._candidate(algorithms.FULL)  # raises what is wrong
+            raise AssertionError
 
     def _require_fit(self, algorithm: algorithms.Algorithm) -> None:
         """Raise if the algorithm cannot use the other arguments."""
@@ -124,7 +168,8 @@ class SolveRequest:
     @functools.cached_property
     def configured_algorithm(self) -> algorithms.Algorithm:
         """The algorithm with its settings. That of a resumed run has them already, its horizon too."""
-        base = self.algorithm if isinstance(self.algorithm, algorithms.Algorithm) else algorithms.find(self.algorithm)
+        name = algorithms.FULL if self.algorithm == algorithms.AUTO else self.algorithm
+        base = name if isinstance(name, algorithms.Algorithm) else algorithms.find(name)
         if self.resume is not None:
             return base
         configured = algorithms.configure(base, None if base.is_exact else self.iterations, self.settings)

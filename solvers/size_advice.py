@@ -14,8 +14,7 @@ from gdlx.solvers import algorithms
 from gdlx.solvers.mccfr import table_state
 from gdlx.solvers.runs import table_solver
 
-_ALGORITHM = "os-mccfr"
-_TABLE_BITS = 22  # of the hash table that is suggested, if that fits into memory
+_ALGORITHM = algorithms.SAMPLER
 _SECONDS = 60
 _FEW_GATES = 5_000  # of a propnet that is played a thousand steps in about a second
 _STEPS = 20  # of random play that shows whether a game is turn-taking
@@ -40,7 +39,7 @@ def explain(
     if isinstance(error, game_tree.TerminalsInBlocksError):
         return _in_blocks(game, error)
     facts = game_facts.probe(propnet)
-    if facts.repetition is not None or (propnet.gates <= _FEW_GATES and not facts.ends):
+    if is_endless(propnet):
         return _endless(game, propnet, facts)
     states = state_count.describe(propnet)[1]
     if states is not None and states.joint_actions <= _FITTING * limits.NODES:
@@ -63,11 +62,33 @@ def explain(
     return type(error)(error.reason, advice)
 
 
+def is_endless(propnet: propnet.PropNet) -> bool:
+    """Whether random play shows that the tree of the game is infinite.
+
+    >>> from gdlx.propnet import games
+    >>> is_endless(games.compile_game("kuhn_poker"))
+    False
+    """
+    facts = game_facts.probe(propnet)
+    return facts.repetition is not None or (propnet.gates <= _FEW_GATES and not facts.ends)
+
+
+def can_sample(propnet: propnet.PropNet) -> bool:
+    """Whether the matches of an endless game are short enough to sample it as it is.
+
+    >>> from gdlx.propnet import games
+    >>> can_sample(games.compile_game("kuhn_poker"))
+    True
+    """
+    facts = game_facts.probe(propnet)
+    return facts.ends and facts.longest_match <= _SHORT
+
+
 def _in_blocks(game: game_spec.GameSpec, error: game_tree.TerminalsInBlocksError) -> game_tree.TooLargeError:
     return game_tree.TerminalsInBlocksError(
         f"{error.reason}, as linear programming and opponent models do",
         f"Take an algorithm that works on blocks, and no model: `gdlx solve {game.spec} --algorithm "
-        f"{algorithms.DEFAULT}`; or make the game smaller{_parameters(game)}",
+        f"{algorithms.FULL}`; or make the game smaller{_parameters(game)}",
     )
 
 
@@ -87,7 +108,7 @@ def _endless(
     advice = f"Add a step counter to the rules, e.g. {repetition.STEP_COUNTER}"
     if facts.repetition is None:
         return game_tree.TooLargeError(f"{game.spec} does not end: no random match did", advice)
-    if facts.ends and facts.longest_match <= _SHORT:
+    if can_sample(propnet):
         advice += f", or sample it as it is: `{sampling_command(game, propnet)}`"
     why = facts.repetition.in_words()
     return game_tree.TooLargeError(f"{game.spec} need not end, so its tree is infinite: {why}", advice)
@@ -114,7 +135,7 @@ def table_bits(propnet: propnet.PropNet) -> int:
         table_solver.memory_budget(),
         devices=len(table_solver.default_devices()),
     )
-    return min(_TABLE_BITS, largest)
+    return min(algorithms.TABLE_BITS, largest)
 
 
 def _parameters(game: game_spec.GameSpec) -> str:

@@ -13,7 +13,7 @@ from gdlx.envs.trees import game_tree
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
 from gdlx.propnet.common import limits as limiting
-from gdlx.solvers import algorithms, requests, size_advice, solution, tasks
+from gdlx.solvers import algorithms, plan, requests, size_advice, solution, tasks
 from gdlx.solvers.exact import restricted_nash
 from gdlx.solvers.runs import driver, policy_files, result_folder, solver_run
 
@@ -40,6 +40,7 @@ class SolveResult:
     dropped_visits: int = 0  # of the last iteration, because the hash table was full
     unplayable: int = 0  # sampled trajectories that ended because some role had no legal move
     facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # further facts for reports, as JSON
+    choice: plan.Choice | None = None  # what `auto` chose, and why
 
     @property
     def table_bits(self) -> int:
@@ -69,7 +70,9 @@ def solve(
     Args:
       game: a library name (`goofspiel:cards=4`), the path of a rulesheet, `spiel:NAME` for a game of OpenSpiel, a
         `GameSpec`, `Rulesheet`, `PropNet` or `Env`, or an unrolled game.
-      algorithm: a name of `gdlx.solvers.algorithms.ALGORITHMS`, or an algorithm.
+      algorithm: a name of `gdlx.solvers.algorithms.ALGORITHMS`, or an algorithm; `"auto"` chooses what fits the game:
+        discounted CFR if it can be unrolled, else sampling into a hash table, for a minute if nothing else is
+        specified. `gdlx.solvers.plan` decides that.
       rules: the text of the rulesheet, instead of `game`.
       iterations: stop after this many iterations.
       seconds: stop after this many seconds of solving; compilation and evaluation do not count.
@@ -88,7 +91,7 @@ def solve(
     Raises:
       UnknownAlgorithmError: there is no such algorithm, or it has no such setting.
       StopError: `iterations`, `seconds` or `target` is out of range.
-      TooLargeError: the game is too large to unroll.
+      TooLargeError: the game is too large to unroll, as the algorithm needs it, or does not end.
 
     >>> solution = solve("kuhn_poker", "cfr+", iterations=1000)
     >>> round(solution.value[0], 3), solution.exploitability < 1e-3
@@ -122,8 +125,12 @@ def execute(
 
     A new result folder is removed again if nothing was solved; a resumed one never is.
     """
+    choice = None
+    if request.is_auto:
+        request, task, choice = _choose(request, callbacks)
+    else:
+        task = _task(request, callbacks)
     algorithm = request.configured_algorithm
-    task = _task(request, callbacks)
     stop = solver_run.make_stop_condition(task, request.iterations, request.seconds, request.target)
     direct_solver = (
         network_solver(request, tasks.require_tree_task(task))
@@ -166,7 +173,85 @@ def execute(
             raise
     assert run is not None
     policies = run.finish()
-    return SolveResult(task, algorithm, policies, folder, interrupted, run.dropped_visits, run.unplayable, run.facts)
+    return SolveResult(
+        task, algorithm, policies, folder, interrupted, run.dropped_visits, run.unplayable, run.facts, choice
+    )
+
+
+_PLANNED: Mapping[algorithms.GameRepresentation, tuple[plan.Method, ...]] = {
+    "tree": ("tree", "blocks"),
+    "terminals": ("tree",),
+    "edges": ("tree",),
+    "rules": ("sampling",),
+    "states": ("states",),
+}
+
+
+def make_plan(request: requests.SolveRequest, callbacks: requests.Callbacks = requests.NO_CALLBACKS) -> plan.Plan:
+    """Plan what `execute` would do with a request, without doing it.
+
+    >>> make_plan(requests.SolveRequest("kuhn_poker", "cfr+"))
+    Plan(kuhn_poker: cfr+ on the unrolled game: it has about 58 histories)
+    """
+    named, seed = request.named, request.settings.get("seed", 0)
+    if named.tree is not None or named.game.is_open_spiel:
+        raise errors.UserError(f"{named.game.spec} has no rules to estimate sizes from: its tree is built as a whole")
+    propnet = named.compiled or compile_propnet(named.game, callbacks, request.within)
+    allowed, name = tuple(request.candidates), None
+    if not request.is_auto:
+        allowed, name = _PLANNED[request.needs], request.configured_algorithm.name
+    with callbacks.stage(f"planning {named.game.spec}"):
+        return plan.make_plan(
+            named.game, propnet, max_nodes=request.max_nodes, allowed=allowed, algorithm=name, seed=seed
+        )
+
+
+def _choose(
+    request: requests.SolveRequest, callbacks: requests.Callbacks
+) -> tuple[requests.SolveRequest, tasks.Task, plan.Choice | None]:
+    """Chooses the algorithm that fits the game, and prepares the game; what turns out too large is sampled."""
+    named, candidates = request.named, request.candidates
+    is_tree_needed = request.opponent is not None or named.tree is not None or named.game.is_open_spiel
+    if is_tree_needed and "tree" in candidates:
+        chosen = dataclasses.replace(request, algorithm=candidates["tree"], settings={}, simultaneous=False)
+        return chosen, _task(chosen, callbacks), None
+    propnet = named.compiled or compile_propnet(named.game, callbacks, request.within)
+    with callbacks.stage(f"planning {named.game.spec}"):
+        choice = plan.choose(named.game, propnet, max_nodes=request.max_nodes, allowed=tuple(candidates))
+    while choice.method is not None:
+        callbacks.on_choice(choice)
+        chosen = _with_choice(request, named._replace(compiled=propnet), choice.method, callbacks)
+        try:
+            return chosen, _task(chosen, callbacks), choice
+        except game_tree.TooLargeError as error:
+            if choice.fallback is None:
+                raise
+            choice = plan.Choice(choice.fallback, f"it is too large after all: {error.reason}")
+    raise game_tree.TooLargeError(choice.advice or choice.reason)
+
+
+def _with_choice(
+    request: requests.SolveRequest, named: game_spec.ResolvedGame, method: plan.Method, callbacks: requests.Callbacks
+) -> requests.SolveRequest:
+    """The request with the algorithm of a method. Sampling stops by time, because it cannot measure exploitability."""
+    algorithm, target, seconds = request.candidates[method], request.target, request.seconds
+    if method == "sampling":
+        assert named.compiled is not None
+        config = algorithm.sampling_config
+        if "table" not in request.settings:
+            config = dataclasses.replace(config, table=size_advice.table_bits(named.compiled))
+        algorithm = dataclasses.replace(algorithm, sampling=config)
+        if target is not None:
+            callbacks.warn(
+                f"{named.game.spec} is too large to measure exploitability, so the target is ignored: sampling stops "
+                "by time or iterations"
+            )
+            target = None
+        if request.iterations is None and seconds is None:
+            seconds = plan.SAMPLING_SECONDS
+    return dataclasses.replace(
+        request, game=named, algorithm=algorithm, settings={}, simultaneous=False, target=target, seconds=seconds
+    )
 
 
 def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> tasks.Task:

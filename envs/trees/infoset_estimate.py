@@ -25,7 +25,10 @@ _WALKS = 256  # at once
 _MAX_WALKS = 2**14
 _STEPS = 500
 _MAX_JOINT_ACTIONS = 2**17  # of all walks in one step; beyond that some walks are given up, and others count for them
-_WORK = 2**29  # joint actions times gates of a propnet, after which no further walks begin: about two seconds
+_MIN_JOINT_ACTIONS = 2**9  # the same for propnets with so many gates that fewer are evaluated
+_LENGTH = 64  # steps that walks take, for those
+_WORK = 2**28  # joint actions times gates of a propnet, after which no further walks begin: about a second
+_OVERHEAD = 2_000  # joint actions whose evaluation takes as long as that of none
 
 
 class InfosetEstimate(NamedTuple):
@@ -48,7 +51,7 @@ def estimate_infosets(propnet: propnet.PropNet, player: int, seed: int = 0, *, w
     >>> print(estimate_infosets(games.compile_game("kuhn_poker"), 0).choices.low < 6)
     True
     """
-    walks = _Walks(propnet, player, np.random.default_rng(seeds.non_negative(seed)))
+    walks = _Walks(propnet, player, np.random.default_rng(seeds.non_negative(seed)), work)
     samples: list[Floats] = []
     while not samples or (walks.work < work and len(samples) * _WALKS < _MAX_WALKS):
         samples.append(walks.count(_WALKS))
@@ -60,12 +63,14 @@ def estimate_infosets(propnet: propnet.PropNet, player: int, seed: int = 0, *, w
 
 
 class _Walks:
-    def __init__(self, propnet: propnet.PropNet, player: int, rng: np.random.Generator) -> None:
+    def __init__(self, propnet: propnet.PropNet, player: int, rng: np.random.Generator, work: float) -> None:
         self.machine, self.rng = machine.for_propnet(propnet), rng
         self.sizes = [len(role.moves) for role in propnet.roles]
         self.percept_sizes = [len(role.percepts) for role in propnet.roles]
         self.role = [n for n, role in enumerate(propnet.roles) if not role.is_random][player]
         self.gates = max(1, propnet.gates)
+        self.enough = 4 * work  # after which walks end, wherever they are
+        self.most = min(_MAX_JOINT_ACTIONS, max(_MIN_JOINT_ACTIONS, work / self.gates / _LENGTH))  # of a step
         self.work = 0.0
         self.is_cut = False
 
@@ -78,6 +83,8 @@ class _Walks:
         for _ in range(_STEPS):
             if not len(owner):
                 return counts
+            if self.work > self.enough:
+                break
             legal = words.unpack(self.machine.legal(words.pack(states)), len(owner))
             owner, states, legal = self._thin(owner, states, legal, weight)
             own = machine.split_rows(legal, self.sizes)[self.role]
@@ -97,18 +104,18 @@ class _Walks:
             [rows.sum(axis=0, dtype=np.float64) for rows in machine.split_rows(legal, self.sizes)], axis=0
         )
         actions /= np.maximum(1, machine.split_rows(legal, self.sizes)[self.role].sum(axis=0))
-        self.work += float(actions.sum()) * self.gates
+        self.work += (_OVERHEAD + min(float(actions.sum()), self.most)) * self.gates
         kept = np.ones(len(owner), np.bool_)
-        excess = float(actions.sum()) / _MAX_JOINT_ACTIONS
+        excess = float(actions.sum()) / self.most
         if excess > 1:
             present = np.unique(owner)
             survivors = self.rng.permutation(present)[: max(1, int(len(present) / excess))]
             weight[survivors] *= len(present) / len(survivors)
             kept = np.isin(owner, survivors)
-            if float(actions[kept].sum()) > 2 * _MAX_JOINT_ACTIONS and len(survivors) == 1:
+            if float(actions[kept].sum()) > 2 * self.most and len(survivors) == 1:
                 places = np.flatnonzero(kept)
                 kept = np.zeros(len(owner), np.bool_)
-                kept[places[: max(1, int(len(places) * _MAX_JOINT_ACTIONS / actions[places].sum()))]] = True
+                kept[places[: max(1, int(len(places) * self.most / actions[places].sum()))]] = True
                 self.is_cut = True
         return owner[kept], states[:, kept], legal[:, kept]
 

@@ -113,7 +113,7 @@ class _Unroller:
 
     def run(self, depth: int | None, report: Callable[[int, int], None] | None) -> game_tree.GameTree:
         nodes = self._start()
-        self._check_size_estimate(depth)
+        require_size(self.propnet, self.max_nodes, depth)
         step = 0
         while len(nodes.state) and step != depth:
             if step == limits.STEPS:
@@ -212,41 +212,6 @@ class _Unroller:
         )
         return columns, [chosen[order.index(n)] for n in range(len(rows))]
 
-    def _check_size_estimate(self, depth: int | None) -> None:
-        """Raises at once if random play shows that a step has too many nodes, however many histories merge."""
-        bound = _MAX_HISTORIES_PER_NODE * self.max_nodes
-        guess = game_facts.probe(self.propnet).histories(bound, depth)
-        widest = max(guess.histories)
-        if widest > bound:  # every node would have to merge a hundred thousand histories
-            raise game_tree.TooLargeError(
-                f"{self.propnet.name} is too large to unroll: random play shows more than {widest:.0e} histories "
-                f"after {len(guess.histories) - 1} joint actions",
-                self._smaller(guess),
-            )
-        allowed = min(self.max_nodes, _MAX_BYTES // _BYTES_PER_EDGE)
-        if widest <= allowed:
-            return
-        matches = min(_MAX_MATCHES, math.isqrt(_MATCHES_SQUARED * allowed) + 1)
-        steps = itertools.islice(
-            size_estimate.node_count_lower_bounds(self.propnet, matches=matches), len(guess.histories) - 1
-        )
-        for step, nodes in enumerate(steps, 1):
-            if nodes > allowed:
-                raise game_tree.TooLargeError(
-                    f"{self.propnet.name} is too large to unroll: random play shows about {guess.total:.1e} histories, "
-                    f"which lead to more than {nodes:.1e} distinct nodes after {step} joint actions; allowed are "
-                    f"{allowed:,} joint actions that lead to a step",
-                    self._smaller(guess),
-                )
-
-    def _smaller(self, guess: size_estimate.SizeEstimate) -> str:
-        return self._suggest(guess.max_depth_within(self.max_nodes))
-
-    def _suggest(self, depth: int) -> str:
-        """Names the number of steps that fit, but not `depth=`, which solving does not take."""
-        fewer = f"Unroll fewer steps (at most {depth})" if depth > 0 else "Allow more nodes with `max_nodes=`"
-        return f"{fewer}, or make the game smaller"
-
     def _limit(self, edges: float, size: float = 0.0) -> None:
         """Raises if the edges of a level exceed a limit; `size` is additional bytes."""
         needed = size + _BYTES_PER_EDGE * edges
@@ -257,7 +222,7 @@ class _Unroller:
                 f"{len(self.nodes)}, which need about {needed / 2**30:,.1f} GiB; allowed are {self.max_nodes:,} joint "
                 f"actions and {_MAX_BYTES / 2**30:.0f} GiB. Random play shows about "
                 f"{guess.total:.1e} histories in total",
-                self._suggest(len(self.nodes) - 1),
+                _suggest(len(self.nodes) - 1),
             )
 
     def _expand(self, nodes: _LevelNodes, table: _Transitions, step: int) -> _LevelNodes:
@@ -408,6 +373,43 @@ class _Unroller:
             nodes.states.T,
             np.stack(nodes.information, axis=1),
         )
+
+
+def require_size(propnet: propnet.PropNet, max_nodes: int = MAX_NODES, depth: int | None = None) -> None:
+    """Raises TooLargeError if random play shows that a step has too many nodes, however many histories merge.
+
+    >>> from gdlx.propnet import games
+    >>> require_size(games.compile_game("kuhn_poker"))
+    """
+    bound = _MAX_HISTORIES_PER_NODE * max_nodes
+    guess = game_facts.probe(propnet).histories(bound, depth)
+    widest = max(guess.histories)
+    suggestion = _suggest(guess.max_depth_within(max_nodes))
+    if widest > bound:  # every node would have to merge a hundred thousand histories
+        raise game_tree.TooLargeError(
+            f"{propnet.name} is too large to unroll: random play shows more than {widest:.0e} histories "
+            f"after {len(guess.histories) - 1} joint actions",
+            suggestion,
+        )
+    allowed = min(max_nodes, _MAX_BYTES // _BYTES_PER_EDGE)
+    if widest <= allowed:
+        return
+    matches = min(_MAX_MATCHES, math.isqrt(_MATCHES_SQUARED * allowed) + 1)
+    steps = itertools.islice(size_estimate.node_count_lower_bounds(propnet, matches=matches), len(guess.histories) - 1)
+    for step, nodes in enumerate(steps, 1):
+        if nodes > allowed:
+            raise game_tree.TooLargeError(
+                f"{propnet.name} is too large to unroll: random play shows about {guess.total:.1e} histories, "
+                f"which lead to more than {nodes:.1e} distinct nodes after {step} joint actions; allowed are "
+                f"{allowed:,} joint actions that lead to a step",
+                suggestion,
+            )
+
+
+def _suggest(depth: int) -> str:
+    """Names the number of steps that fit, but not `depth=`, which solving does not take."""
+    fewer = f"Unroll fewer steps (at most {depth})" if depth > 0 else "Allow more nodes with `max_nodes=`"
+    return f"{fewer}, or make the game smaller"
 
 
 def _rank_goals(table: _Transitions) -> unique_rows.Numbering:

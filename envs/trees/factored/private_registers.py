@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet.circuits import propnet
+from gdlx.propnet.circuits import memo, propnet
 
 WORLD: Final = -1
 UNUSED: Final = -2  # nothing that anybody perceives, does or gets depends on it
@@ -27,34 +27,45 @@ def find_owners(propnet: propnet.PropNet, permutations: Sequence[npt.NDArray[np.
     >>> find_owners(games.compile_game("rps")).tolist()
     [-1, -1, -1, -1, -1, -1, -1]
     """
+    return _find_owners(propnet, tuple(tuple(permutation.tolist()) for permutation in permutations))
+
+
+@memo.per_propnet
+def _find_owners(propnet: propnet.PropNet, permutations: tuple[tuple[int, ...], ...]) -> npt.NDArray[np.int64]:
     support = _support_function(propnet)
     registers = len(propnet.initial)
     players = frozenset(n for n, role in enumerate(propnet.roles) if not role.is_random)
-    candidates = [set(players) for _ in range(registers)]
+    possible = dict.fromkeys(players, (1 << registers) - 1)  # registers, as bits
 
     def restrict(literals: Iterable[int], users: frozenset[int]) -> None:
-        cone = support(literals)
-        for register in range(registers):
-            if cone >> (1 + register) & 1:
-                candidates[register] &= users
+        cone = support(literals) >> 1
+        for player in players - users:
+            possible[player] &= ~cone
 
     restrict([propnet.terminal], frozenset())
     for number, role in enumerate(propnet.roles):
         restrict(role.goal.tolist(), frozenset())
         restrict(role.legal.tolist(), players & {number})
         restrict(role.sees.tolist(), players & {number})
-    cones = [support([literal]) for literal in propnet.next.tolist()]
-    while True:
-        before = sum(map(len, candidates))
-        for user, cone in enumerate(cones):
-            for register in range(registers):
-                if cone >> (1 + register) & 1:
-                    candidates[register] &= candidates[user]
-        for permutation in permutations:
-            for register, image in enumerate(permutation.tolist()):
-                candidates[image] &= candidates[register]
-        if sum(map(len, candidates)) == before:
-            return np.array([_owner(owners, players) for owners in candidates], np.int64)
+    cones = [support([literal]) >> 1 for literal in propnet.next.tolist()]
+    for player in players:
+        before = -1
+        while possible[player] not in (0, before):
+            before = possible[player]
+            for user, cone in enumerate(cones):
+                if not possible[player] >> user & 1:
+                    possible[player] &= ~cone
+            for permutation in permutations:
+                for register, image in enumerate(permutation):
+                    if not possible[player] >> register & 1:
+                        possible[player] &= ~(1 << image)
+    return np.array(
+        [
+            _owner({player for player in players if possible[player] >> register & 1}, players)
+            for register in range(registers)
+        ],
+        np.int64,
+    )
 
 
 def _owner(candidates: set[int], players: frozenset[int]) -> int:

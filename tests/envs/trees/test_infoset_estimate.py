@@ -59,6 +59,7 @@ def test_games_of_millions_of_information_sets() -> None:
 def test_walks_beyond_the_limits_give_lower_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     propnet = games.compile_game("goofspiel:cards=4")
     monkeypatch.setattr(infoset_estimate, "_MAX_JOINT_ACTIONS", 2)
+    monkeypatch.setattr(infoset_estimate, "_MIN_JOINT_ACTIONS", 2)
     thinned = infoset_estimate.estimate_infosets(propnet, 0, work=2**22)
     assert 0 < thinned.choices.low <= 81
     assert thinned.choices.high == np.inf
