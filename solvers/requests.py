@@ -108,7 +108,8 @@ class SolveRequest:
         ['blocks', 'sampling', 'states', 'tree']
         """
         found: dict[plan.Method, algorithms.Algorithm] = {}
-        is_iterative = self.iterations is not None or self.every is not None or self.simultaneous or bool(self.settings)
+        asked = (self.iterations, self.every, *(value for name, value in self.settings.items() if name != "seed"))
+        is_iterative = self.simultaneous or any(value is not None for value in asked)
         for method, name in plan.ALGORITHMS.items():
             if is_iterative and algorithms.find(name).is_direct:
                 continue
