@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gdlx.cli import console
+from gdlx.propnet.common import plurals
 
 if TYPE_CHECKING:
     from gdlx.solvers import requests, solution, tasks
@@ -94,13 +95,14 @@ def show(
         else f"{solved.algorithm}: {solved.seconds:.3g} s"
     )
     if "states" in result:
-        console.say(
-            f"{result['states']:,} states with {result['joint_actions']:,} joint actions, {result['steps']:,} steps"
-        )
+        nouns = {"states": "state", "joint_actions": "joint action", "steps": "step"}
+        states, actions, steps = (plurals.count(result[key], noun) for key, noun in nouns.items())
+        console.say(f"{states} with {actions}, {steps}")
     if result.get("matrix_games"):
+        games, mixed = plurals.count(result["matrix_games"], "matrix game"), result["matrix_games_mixed"]
         console.say(
-            f"{result['matrix_games']:,} matrix games, {result['matrix_games_mixed']:,} of them without a pure "
-            f"equilibrium, solved to {result['tolerance']:.2g}: the policies lose at most {result['error_bound']:.2g}"
+            f"{games}, {mixed:,} of them without a pure equilibrium, "
+            f"solved to {result['tolerance']:.2g}: the policies lose at most {result['error_bound']:.2g}"
         )
     if "restricted" in result:
         _show_restricted(result["restricted"])
