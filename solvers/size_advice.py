@@ -6,6 +6,7 @@ The advice has commands to copy.
 from gdlx.envs import dynamics, game_facts, game_spec
 from gdlx.envs.states import state_count
 from gdlx.envs.trees import game_tree
+from gdlx.envs.trees.factored import private_registers, symmetry_group
 from gdlx.propnet import library
 from gdlx.propnet.checks import repetition
 from gdlx.propnet.circuits import propnet
@@ -27,6 +28,8 @@ def explain(
     propnet: propnet.PropNet,
     error: game_tree.TooLargeError,
     max_nodes: int = limits.NODES,
+    *,
+    symmetries: bool = False,
 ) -> game_tree.TooLargeError:
     """Returns the error with advice that fits the game: which of its facts are in the way, and the command to run.
 
@@ -35,6 +38,7 @@ def explain(
       propnet: its propnet.
       error: why it was not unrolled.
       max_nodes: the limit with which it was not.
+      symmetries: whether symmetric information sets were left out already.
     """
     if isinstance(error, game_tree.TerminalsInBlocksError):
         return _in_blocks(game, error)
@@ -59,6 +63,8 @@ def explain(
             f"{smaller}, or sample it without unrolling: `{sampling_command(game, propnet)}`. "
             "Then bound what it reached: `gdlx evaluate RESULT --bound`"
         )
+        if not symmetries:
+            advice += _symmetries(game, propnet)
     return type(error)(error.reason, advice)
 
 
@@ -100,6 +106,19 @@ def _advise_states(game: game_spec.GameSpec, facts: game_facts.GameFacts, states
     if zero_sum or not dynamics.has_simultaneous_choices(facts.propnet, steps=_STEPS):
         return f"{known}: `gdlx solve {game.spec} --algorithm backward-induction` solves it exactly"
     return f"{known}: `gdlx solve {game.spec} --states` runs on these"
+
+
+def _symmetries(game: game_spec.GameSpec, propnet: propnet.PropNet) -> str:
+    """Names the option that leaves out what symmetries exchange, if the game has any and comes in blocks."""
+    if not (private_registers.find_owners(propnet) >= 0).any():
+        return ""
+    group = symmetry_group.build(propnet)
+    if group is None:
+        return ""
+    return (
+        f". Its rules have {group.order} symmetries: `gdlx solve {game.spec} --symmetries` leaves out what they "
+        "exchange, and may fit"
+    )
 
 
 def _endless(

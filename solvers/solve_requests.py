@@ -358,7 +358,7 @@ def prepare(
         except game_tree.TooLargeError as error:
             if propnet is None or needs == "states":
                 raise
-            raise size_advice.explain(game, propnet, error, max_nodes) from None
+            raise size_advice.explain(game, propnet, error, max_nodes, symmetries=symmetries) from None
     if task.tree.unplayable:
         callbacks.warn(
             f"{task.tree.unplayable:,} terminals of {game.spec} are states in which some role has no legal move"

@@ -109,6 +109,18 @@ def test_known_states_are_solved_exactly_where_the_tree_is_too_large() -> None:
     assert "`gdlx solve smallest --states`" in message
 
 
+@pytest.mark.parametrize(
+    ("game", "order"), [("phantom_ttt:tries=abrupt", 8), ("dark_hex:tries=abrupt", 2), ("krieg_tictactoe", None)]
+)
+def test_symmetries_are_named_where_they_may_help(game: str, order: int | None) -> None:
+    spec = game_spec.GameSpec(game)
+    error = game_tree.TooLargeError("too large")
+    message = str(size_advice.explain(spec, spec.compile(), error))
+    assert (f"`gdlx solve {game} --symmetries`" in message) == (order is not None)
+    assert order is None or f"Its rules have {order} symmetries" in message
+    assert "--symmetries" not in str(size_advice.explain(spec, spec.compile(), error, symmetries=True))
+
+
 def test_the_suggested_command_runs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_solver, "_MATCHES", 64)
     (tmp_path / "mine.gdl").write_text(STAY + ENDING)
