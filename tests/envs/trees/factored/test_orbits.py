@@ -10,13 +10,35 @@ import pytest
 from gdlx.envs.trees import game_tree, sequence_form
 from gdlx.envs.trees.factored import private_registers, symmetry_group, unroll_blocks
 from gdlx.propnet import games
+from gdlx.propnet.circuits import propnet
 from gdlx.propnet.symmetries import symmetries
 from gdlx.solvers import algorithms, symmetric_policies, tabular_policies, tasks
 from gdlx.solvers.exact import best_response, cfr
 from gdlx.solvers.runs import tree_solvers
 
+# Each player tries doors of its own in secret, at once, and chance opens one: all doors are alike.
+DOORS = """
+(role left) (role right) (role random) (opponent left right) (opponent right left)
+(door 1) (door 2) (door 3) (init (step 0)) (then 0 1) (then 1 2) (then 2 3)
+(<= (next (step ?t)) (true (step ?s)) (then ?s ?t))
+(<= (legal ?p (try ?d)) (opponent ?p ?q) (door ?d) (not (true (tried ?p ?d))))
+(<= (legal random (open ?d)) (door ?d))
+(<= (next (tried ?p ?d)) (does ?p (try ?d)))
+(<= (next (tried ?p ?d)) (true (tried ?p ?d)))
+(<= (enters ?p) (does ?p (try ?d)) (does random (open ?d)))
+(<= (sees ?p inside) (enters ?p))
+(<= (next (score ?p)) (enters ?p) (opponent ?p ?q) (not (enters ?q)))
+(<= (next (score ?p)) (true (score ?p)))
+(<= terminal (true (step 3)))
+(<= terminal (true (score ?p)))
+(<= (goal ?p 100) (opponent ?p ?q) (true (score ?p)) (not (true (score ?q))))
+(<= (goal ?p 0) (opponent ?p ?q) (true (score ?q)) (not (true (score ?p))))
+(<= (goal ?p 50) (opponent ?p ?q) (true (score ?p)) (true (score ?q)))
+(<= (goal ?p 50) (opponent ?p ?q) (not (true (score ?p))) (not (true (score ?q))))
+"""
 # With the number of symmetries that are used.
 GAMES = {
+    DOORS: 6,
     "leduc_poker": 8,
     "rps": 3,
     "monty_hall": 6,  # one player
@@ -34,20 +56,25 @@ EVALUATE_AVERAGE = jax.jit(best_response.evaluate_average)
 
 
 @functools.cache
+def net_of(game: str) -> propnet.PropNet:
+    return games.compile_game(rules=game) if game == DOORS else games.compile_game(game)
+
+
+@functools.cache
 def group_of(game: str) -> symmetry_group.Group:
-    group = symmetry_group.build(games.compile_game(game))
+    group = symmetry_group.build(net_of(game))
     assert group is not None
     return group
 
 
 @functools.cache
 def whole_of(game: str) -> unroll_blocks.WholeTree:
-    return unroll_blocks.unroll_whole(games.compile_game(game), group_of(game))
+    return unroll_blocks.unroll_whole(net_of(game), group_of(game))
 
 
 @functools.cache
 def quotient_of(game: str) -> game_tree.GameTree:
-    return unroll_blocks.unroll(games.compile_game(game), group=group_of(game))
+    return unroll_blocks.unroll(net_of(game), group=group_of(game))
 
 
 @functools.cache
@@ -62,10 +89,10 @@ def _x64() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", GAMES, ids=lambda game: "doors" if game == DOORS else game)
 def test_every_information_set_and_history_is_counted(game: str) -> None:
     whole, quotient = whole_of(game).tree, quotient_of(game)
-    plain = unroll_blocks.unroll(games.compile_game(game))
+    plain = unroll_blocks.unroll(net_of(game))
     assert whole.summary() == plain.summary()
     assert group_of(game).order == GAMES[game]
     assert quotient.counts.histories == whole.counts.histories
@@ -78,7 +105,7 @@ def test_every_information_set_and_history_is_counted(game: str) -> None:
         assert small.orbits.infosets.max() <= GAMES[game]
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", GAMES, ids=lambda game: "doors" if game == DOORS else game)
 def test_the_whole_tree_finds_the_same_representatives(game: str) -> None:
     whole, quotient = whole_of(game), quotient_of(game)
     for found, small, large, of in zip(
@@ -106,7 +133,7 @@ def evaluate(tree: game_tree.GameTree, policies: tabular_policies.Policies) -> b
     return measured
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", GAMES, ids=lambda game: "doors" if game == DOORS else game)
 def test_invariant_policies_have_the_same_value_and_exploitability(game: str) -> None:
     policies = random_policies(game, 0)
     lifted = symmetric_policies.to_whole(whole_of(game), policies)
@@ -120,7 +147,9 @@ def test_invariant_policies_have_the_same_value_and_exploitability(game: str) ->
 
 
 @pytest.mark.parametrize("alternating", [True, False])
-@pytest.mark.parametrize("game", ["leduc_poker", "phantom_ttt:width=2,height=3"])
+@pytest.mark.parametrize(
+    "game", [DOORS, "leduc_poker", "phantom_ttt:width=2,height=3"], ids=["doors", "suits", "cells"]
+)
 def test_cfr_is_the_same_at_every_iteration(game: str, alternating: bool) -> None:
     for name in ("cfr", "cfr+", "dcfr", "pcfr+"):
         algorithm = algorithms.find(name)
@@ -156,16 +185,16 @@ def test_the_first_player_of_a_small_square_board_has_one_move() -> None:
 
 
 def test_exchanged_registers_have_one_owner() -> None:
-    propnet = games.compile_game("phantom_ttt:width=2,height=2,line=2")
-    owners = private_registers.find_owners(propnet)
+    net = net_of("phantom_ttt:width=2,height=2,line=2")
+    owners = private_registers.find_owners(net)
     group = group_of("phantom_ttt:width=2,height=2,line=2")
-    assert (private_registers.find_owners(propnet, list(group.registers.image)) == owners).all()
+    assert (private_registers.find_owners(net, list(group.registers.image)) == owners).all()
     assert (owners >= 0).any()
     first = int(np.flatnonzero(owners >= 0)[0])
     swap = np.arange(len(owners))
     world = int(np.flatnonzero(owners == private_registers.WORLD)[0])
     swap[[first, world]] = world, first
-    assert private_registers.find_owners(propnet, [swap])[first] == private_registers.WORLD
+    assert private_registers.find_owners(net, [swap])[first] == private_registers.WORLD
 
 
 def test_products_and_stabilisers() -> None:
@@ -182,9 +211,9 @@ def test_products_and_stabilisers() -> None:
 
 
 def test_large_groups_are_replaced_by_a_part() -> None:
-    propnet = games.compile_game("meier")
-    assert symmetries.find_symmetries(propnet).order > symmetry_group.MOST_ELEMENTS
-    group = symmetry_group.build(propnet)
+    net = games.compile_game("meier")
+    assert symmetries.find_symmetries(net).order > symmetry_group.MOST_ELEMENTS
+    group = symmetry_group.build(net)
     assert group is not None
     assert 2 <= group.order <= symmetry_group.MOST_ELEMENTS
     assert symmetry_group.build(games.compile_game("kuhn_poker")) is None
