@@ -20,6 +20,9 @@ def results(
         list[pathlib.Path] | None,
         typer.Argument(metavar="FOLDER", help="Folders to search recursively; results by default."),
     ] = None,
+    named: Annotated[
+        list[pathlib.Path] | None, typer.Option("--results", hidden=True, help="The same as FOLDER, as elsewhere.")
+    ] = None,
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,7 +49,7 @@ def results(
     conditions = [query.parse(text) for text in where or ()]
     conditions = [where._replace(name=query.full_name(where.name)) for where in conditions]
     sort = query.full_name(sort)
-    gathered = gather.gather_runs(folders or [pathlib.Path("results")])
+    gathered = gather.gather_runs([*(folders or ()), *(named or ())] or [pathlib.Path("results")])
     if not gathered.total:
         raise stored.ResultError(f"no runs found: {'; '.join(skipped.reason for skipped in gathered.skipped[:3])}")
     rows = query.filter_rows(query.rows(gathered), conditions)

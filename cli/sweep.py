@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gdlx.cli import console, shared_options
+from gdlx.propnet.common import plurals
 
 if TYPE_CHECKING:
     from gdlx.experiments.sweeps import config as configs
@@ -92,6 +93,5 @@ def _show_plan(options: console.Options, requested: "configs.Sweep") -> None:
         cells.append([str(text) for text in texts])
     numbers = ("cells", "in parallel", "memory")
     console.show_table(("game", "algorithm", *numbers, "runs alone because it"), cells, numbers)
-    console.say(
-        f"{len(requested.cells):,} cells, {sum(row['alone'] is None for row in rows):,} groups that run as one program"
-    )
+    groups = plurals.count(sum(row["alone"] is None for row in rows), "group")
+    console.say(f"{plurals.count(len(requested.cells), 'cell')}, {groups} of cells that run as one program")

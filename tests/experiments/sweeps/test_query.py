@@ -43,6 +43,11 @@ def test_all(folder: pathlib.Path, capsys: Any) -> None:
     assert [row["exploitability"] for row in ask(capsys, folder)] == pytest.approx(expected)
 
 
+def test_the_folder_may_be_an_option_as_in_other_commands(folder: pathlib.Path, capsys: Any) -> None:
+    assert cli.main(["results", "--results", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["results"] == ask(capsys, folder)
+
+
 def test_where(folder: pathlib.Path, capsys: Any) -> None:
     limit = sorted(float(row["exploitability"]) for row in last_rows(folder))[2]
     found = ask(capsys, folder, "--where", f"exploitability<={limit!r}", "--where", "algorithm = dcfr")
