@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gdlx.envs.game_spec import GameSpec as GameSpec
     from gdlx.envs.game_spec import unroll_game as unroll
     from gdlx.envs.make_env import make as make
+    from gdlx.envs.packed.action_words import random_actions as random_actions
     from gdlx.envs.trees.game_tree import GameTree as GameTree
     from gdlx.nets.judge import evaluate as evaluate
     from gdlx.players.agents.agent import Agent as Agent

@@ -13,12 +13,14 @@ import numpy.typing as npt
 from gdlx.envs import env, game_spec
 from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import user_modules
+from gdlx.propnet.syntax import diagnostics
 from gdlx.solvers import solution, tabular_policies, tasks
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.policy_sources import function_policies, open_spiel_policies
 from gdlx.solvers.runs import policy_files, policy_tables
 
 PolicyError = tabular_policies.PolicyError
+UNIFORM = "uniform"  # names the policy that plays every legal action with the same probability
 
 
 class TabulatedPolicies(NamedTuple):
@@ -143,8 +145,9 @@ def find(policy: Any) -> PolicySource:
     """Makes a source of anything that is a policy.
 
     Args:
-      policy: the path of a result folder or policy file, `module:name` of one of the following, a policy function, a
-        policy of OpenSpiel, a `Solution`, arrays as in `Solution.policies`, or a table of `policy_tables.to_json`.
+      policy: the path of a result folder or policy file, `"uniform"`, `module:name` of one of the following, a policy
+        function, a policy of OpenSpiel, a `Solution`, arrays as in `Solution.policies`, or a table of
+        `policy_tables.to_json`.
 
     Raises:
       UserError: it is none of these.
@@ -155,12 +158,23 @@ def find(policy: Any) -> PolicySource:
     if isinstance(policy, PolicySource):
         return policy
     if isinstance(policy, str) and not pathlib.Path(policy).exists():
+        if policy == UNIFORM:
+            return FunctionPolicy(_play_uniformly, UNIFORM)
         name = user_modules.parse(policy)
         if name is not None:
             return _of_object(_import(name, policy), policy)
+        raise policy_files.PolicyFileError(
+            f"{diagnostics.shorten(policy)} does not exist: {policy_files.ACCEPTED_FORMATS}; or the folder of a "
+            f"training, `module:function`, or `{UNIFORM}`"
+        )
     if isinstance(policy, str | os.PathLike):
         return PolicyFile(pathlib.Path(policy))
     return _of_object(policy, str(getattr(policy, "__name__", type(policy).__name__)))
+
+
+def _play_uniformly(infosets: function_policies.InformationSets) -> npt.NDArray[np.float64]:
+    probabilities: npt.NDArray[np.float64] = infosets.legal / infosets.legal.sum(axis=1, keepdims=True)
+    return probabilities
 
 
 def _of_object(policy: Any, name: str) -> PolicySource:

@@ -33,7 +33,7 @@ from gdlx.solvers.runs import policy_tables, result_folder
 
 TABLE_SUFFIXES = (".csv", ".json")
 SUFFIXES = (".npz", *TABLE_SUFFIXES)
-_ACCEPTED_FORMATS = (
+ACCEPTED_FORMATS = (
     "name the result folder of a run, its policy.npz, or a .csv or .json table of `gdlx evaluate RESULT -o FILE`"
 )
 
@@ -184,14 +184,14 @@ def require_same_rules(
 def _format(path: pathlib.Path) -> str:
     """Return `folder`, or the suffix of a file."""
     if not path.exists():
-        raise PolicyFileError(f"{path} does not exist: {_ACCEPTED_FORMATS}")
+        raise PolicyFileError(f"{path} does not exist: {ACCEPTED_FORMATS}")
     if path.is_dir():
         if result_folder.is_training(path):
-            raise PolicyFileError(f"{path} holds networks, which have no policy in a file: {_ACCEPTED_FORMATS}")
+            raise PolicyFileError(f"{path} holds networks, which have no policy in a file: {ACCEPTED_FORMATS}")
         return "folder"
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise PolicyFileError(f"{path} is not a policy: {_ACCEPTED_FORMATS}")
+        raise PolicyFileError(f"{path} is not a policy: {ACCEPTED_FORMATS}")
     return suffix
 
 

@@ -214,6 +214,12 @@ def test_all_kinds_agree(tmp_path: pathlib.Path) -> None:
         assert judged.solution.policies[0].tolist() == pytest.approx(solved.policies[0].tolist(), abs=1e-6)
 
 
+def test_uniform_is_a_policy_and_others_that_are_not_there_are_named() -> None:
+    assert gdlx.evaluate("kuhn_poker", "uniform").exploitability == pytest.approx(11 / 24)
+    with pytest.raises(errors.UserError, match=r"nowhere does not exist: .*`module:function`, or `uniform`"):
+        gdlx.evaluate("kuhn_poker", "nowhere")
+
+
 def test_missing_information_sets_are_uniform_and_named() -> None:
     remarks: list[str] = []
 
