@@ -226,10 +226,9 @@ def solve(
     baselines, external sampling, average strategy sampling), fp (fictitious play), lp (linear programming: exact, for
     small two-player zero-sum games), backward-induction (exact, where players always know the state: turn-taking games
     such as tictactoe, and two-player zero-sum games with simultaneous moves), depth-limited (CFR+ on a few steps at a
-    time, with --network as value function). For games that are too large to unroll, use os-mccfr or vr-mccfr with
-    --table. By default, auto chooses what fits the game: backward-induction where players always know the state, dcfr
-    if it can be unrolled, else os-mccfr with a table for --time seconds (60), and then a lower bound on the
-    exploitability of what that found.
+    time, with --network as value function). By default, auto chooses what fits the game: backward-induction if players
+    always know the state, dcfr if the game can be unrolled, else os-mccfr with a --table for --time seconds (60), and
+    then a lower bound on the exploitability of what that found.
 
     With --restrict and --p the other player's policy is a restricted Nash response: it exploits that opponent nearly
     as well as possible, and is not much more exploitable than an equilibrium.

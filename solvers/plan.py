@@ -104,10 +104,10 @@ def choose(
     'sampling'
     """
     facts = game_facts.probe(propnet)
-    if "states" in allowed:
+    if "states" in allowed and not size_advice.is_endless(propnet):
         states = _choose_states(game, propnet, max_nodes, is_exact=len(allowed) > 1)
         if states is not None:
-            return states
+            return dataclasses.replace(states, fallback="tree" if "tree" in allowed else None)
         if len(allowed) == 1:
             return Choice(
                 None,
@@ -139,10 +139,11 @@ def _choose_states(
     if not information.known or count is None or count.joint_actions > max_nodes:
         return None
     facts = game_facts.probe(propnet)
-    if is_exact and not (facts.payoffs(game.payoff).zero_sum or facts.dynamics.turn_taking):
+    is_solvable = facts.payoffs(game.payoff).zero_sum or facts.dynamics.turn_taking
+    if is_exact and not (information.proved and is_solvable):
         return None
     about = "" if count.exact else "about "
-    return Choice("states", f"its players always know the state, and it has {about}{count.states:,.0f} states", "tree")
+    return Choice("states", f"its players always know the state, and it has {about}{count.states:,.0f} states")
 
 
 def _choose_tree(

@@ -35,6 +35,17 @@ def test_something_useful_is_chosen_for_every_game_of_the_library(game: str) -> 
     assert plan.describe(choice).startswith("os-mccfr with " if game in SAMPLED else "dcfr on the ")
 
 
+def test_games_of_states_are_solved_by_states() -> None:
+    propnet = games.compile_game("tictactoe")
+    choice = plan.choose(game_spec.GameSpec("tictactoe"), propnet)
+    assert plan.describe(choice).startswith("backward-induction on its graph of states: ")
+    assert "5,478 states" in choice.reason
+    assert plan.choose(game_spec.GameSpec("tictactoe"), propnet, max_nodes=1_000).method != "states"
+    result = solve_requests.execute(requests.SolveRequest("tictactoe"))
+    assert result.algorithm.name == "backward-induction"
+    assert result.solution.value == pytest.approx((0.0, 0.0), abs=1e-6)
+
+
 def test_variants_that_do_not_fit_in_blocks_are_sampled() -> None:
     assert choice_for("phantom_ttt:tries=abrupt").method == "sampling"
     assert choice_for("phantom_ttt:width=4,height=2").method == "blocks"
