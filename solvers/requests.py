@@ -87,7 +87,7 @@ class SolveRequest:
     within: limits.Limits = limits.Limits()  # of compiling
 
     def __post_init__(self) -> None:
-        driver.StopCondition(self.iterations, self.seconds)
+        driver.StopCondition(self.iterations, self.seconds, driver.parse_target(self.target, 1.0))  # refuse bad ones
         if self.every is not None and self.every < 1:
             raise RequestError(f"every is a number of iterations, 1 or more; not {self.every}")
         if self.is_auto:

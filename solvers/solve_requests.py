@@ -71,8 +71,8 @@ def solve(
       game: a library name (`goofspiel:cards=4`), the path of a rulesheet, `spiel:NAME` for a game of OpenSpiel, a
         `GameSpec`, `Rulesheet`, `PropNet` or `Env`, or an unrolled game.
       algorithm: a name of `gdlx.solvers.algorithms.ALGORITHMS`, or an algorithm; `"auto"` chooses what fits the game:
-        discounted CFR if it can be unrolled, else sampling into a hash table, for a minute if nothing else is
-        specified. `gdlx.solvers.plan` decides that.
+        backward induction if players always know the state, discounted CFR if the game can be unrolled, else sampling
+        into a hash table, for a minute if nothing else is specified. `gdlx.solvers.plan` decides that.
       rules: the text of the rulesheet, instead of `game`.
       iterations: stop after this many iterations.
       seconds: stop after this many seconds of solving; compilation and evaluation do not count.

@@ -24,13 +24,24 @@ from gdlx.solvers.runs import driver, result_folder, solver_run
         ({"seconds": 0.0}, driver.StopError, "more than 0 seconds"),
         ({"every": 0}, requests.RequestError, "every is a number of iterations, 1 or more; not 0"),
         ({"settings": {"delta": 1.0}}, algorithms.UnknownAlgorithmError, "dcfr has no setting 'delta'"),
-        ({"settings": {"batch": 8}}, algorithms.UnknownAlgorithmError, "dcfr does not sample, so it has no batch"),
+        (
+            {"algorithm": "dcfr", "settings": {"batch": 8}},
+            algorithms.UnknownAlgorithmError,
+            "dcfr does not sample, so it has no batch",
+        ),
         (
             {"algorithm": "os-mccfr", "simultaneous": True},
             algorithms.UnknownAlgorithmError,
             "cannot update all players",
         ),
-        ({"network": pathlib.Path("x")}, requests.RequestError, "not for dcfr; leave out `network=`"),
+        ({"network": pathlib.Path("x")}, requests.RequestError, "pass `algorithm='depth-limited'`"),
+        (
+            {"algorithm": "dcfr", "network": pathlib.Path("x")},
+            requests.RequestError,
+            "not for dcfr; leave out `network=`",
+        ),
+        ({"target": "tiny"}, driver.StopError, "is not a number"),
+        ({"target": "0%"}, driver.StopError, "must be above 0"),
         ({"algorithm": "depth-limited"}, algorithms.UnknownAlgorithmError, "depth-limited needs a network"),
         (
             {"algorithm": "depth-limited", "network": pathlib.Path("x"), "target": 0.1},
