@@ -1,5 +1,6 @@
 """What the tests share: the corpus of sheets by other authors, and how hypothesis runs."""
 
+import ctypes
 import gc
 import os
 import pathlib
@@ -47,17 +48,27 @@ def corpus() -> pathlib.Path:
     return paths.CORPUS
 
 
-_MANY = 25_000  # parts of a process's memory
+_MAPPED = 25_000  # parts of a process's memory
+_RESIDENT = 2 << 30  # bytes
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_programs() -> Iterator[None]:
-    """Every compiled program takes some parts of memory, of which Linux allows 65 530: then XLA crashes."""
+    """Compiled programs are dropped where they add up: each takes memory, and parts of it, of which Linux allows
+    65 530 before XLA crashes.
+    """
     yield
-    parts = pathlib.Path("/proc/self/maps")
-    if "jax" in sys.modules and parts.exists() and len(parts.read_bytes().splitlines()) > _MANY:
+    process = pathlib.Path("/proc/self")
+    if "jax" not in sys.modules or not process.exists():
+        return
+    mapped = len((process / "maps").read_bytes().splitlines())
+    resident = int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    if mapped > _MAPPED or resident > _RESIDENT:
         sys.modules["jax"].clear_caches()
         gc.collect()
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)  # else glibc keeps what was freed
 
 
 _LONG = ("test_readme", "test_self_play", "test_supervised", "test_contract", "test_training", "test_solve")
