@@ -17,7 +17,7 @@ _BOUNDED_GAMES = ("leduc_poker", "goofspiel:cards=5", "liars_dice")
 _ITERATIONS = (0, 10, 100)  # of cfr, whose average policies are bounded; after 0 they are uniform
 
 _BELIEF_GAMES = ("leduc_poker", "blind_tictactoe", "phantom_tictactoe")
-_METHODS: "tuple[consistent_states.BeliefMethod, ...]" = ("enumeration", "particles", "rejection")
+_METHODS: "tuple[consistent_states.BeliefMethod, ...]" = ("enumerate", "particles", "rejection")
 
 
 def figures() -> Iterator[harness.Figure]:

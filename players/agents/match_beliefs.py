@@ -11,7 +11,7 @@ from gdlx.players.agents import agent
 from gdlx.solvers.search import beliefs
 
 # As many lanes whether states are enumerated or sampled, so that one program serves both.
-EFFORT = beliefs.BeliefBudget(size=2**12, states=2**12)
+BUDGET = beliefs.BeliefBudget(size=2**12, states=2**12)
 
 
 class MatchBeliefs:
@@ -25,7 +25,7 @@ class MatchBeliefs:
         """The distribution over states, given the player's history."""
         if self._tracker is None:
             seed = int(self._context.random.integers(2**31))
-            self._tracker = beliefs.BeliefTracker(self._context.arena.packed, view, effort=EFFORT, seed=seed)
+            self._tracker = beliefs.BeliefTracker(self._context.arena.packed, view, budget=BUDGET, seed=seed)
         return self._tracker.update(view)
 
     def sample(self, view: history.ActionObservationHistory, count: int) -> packed_env.PackedState:

@@ -28,7 +28,7 @@ from gdlx.propnet.common import errors, seeds
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.search import enumeration, particle_filter, rejection
 
-BeliefMethod = Literal["auto", "enumeration", "particles", "rejection"]
+BeliefMethod = Literal["auto", "enumerate", "particles", "rejection"]
 _TREMBLE = 1e-6  # uniform fraction mixed into policies: an action of probability 0 must not make a match impossible
 _MORE = 8  # factor on the number of particles after none was consistent
 
@@ -57,13 +57,30 @@ _DEFAULT_BUDGET = BeliefBudget()
 
 
 class Report(NamedTuple):
-    """How a belief was computed. `tried` counts joint actions of the last step for enumeration, else games started."""
+    """How a belief was computed. `tried` counts joint actions of the last step for enumeration, else games started.
+
+    Attributes:
+      method: How the states were found.
+      requested: Games that were asked for; for enumeration, the states that there are.
+      tried: What was looked at.
+      accepted: How many of those were consistent.
+      likelihood: The probability of the player's observations, given its own actions.
+      histories: How many histories are consistent, exactly; None if they were not counted.
+      distinct: Distinct states with the information of all players in the belief.
+      complete: Whether these are all there are.
+      effective_sample_size: (sum of weights)^2 / sum of weights^2, over distinct states. Far below `requested` it
+        shows that a sampled belief has collapsed.
+    """
 
     method: BeliefMethod
     requested: int
     tried: int
     accepted: int
     likelihood: float
+    histories: int | None = None
+    distinct: int = 0
+    complete: bool = False
+    effective_sample_size: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.method}: {self.accepted:,} of {self.tried:,}, probability {self.likelihood:.3g}"
@@ -89,6 +106,7 @@ class _Exact(NamedTuple):
 
     active: enumeration.ActiveGames
     weights: enumeration.Floats  # [N], their probabilities
+    histories: enumeration.Counts  # [N], histories that lead to each
     log_likelihood: float  # log probability of the observations
     tried: int
 
@@ -117,12 +135,12 @@ def compute_belief(
 
     Raises:
       ImpossiblePerceptsError: If the rules do not allow the view. Sampling does not detect impossible percepts.
-      TooManyStatesError: If `method` is "enumeration" and a step has more than `budget.states` joint actions.
+      TooManyStatesError: If `method` is "enumerate" and a step has more than `budget.states` joint actions.
       NoConsistentStateError: If sampling did not find a consistent state.
     """
     if method == "rejection":
         return _sample_by_rejection(game, view, policies, budget, seed)
-    tracker = BeliefTracker(game, view, policies, way=method, effort=budget, seed=seed)
+    tracker = BeliefTracker(game, view, policies, method=method, budget=budget, seed=seed)
     return tracker.update(view)
 
 
@@ -135,19 +153,19 @@ class BeliefTracker:
         view: history.ActionObservationHistory,
         policies: table_policy.TablePolicies | None = None,
         *,
-        way: Literal["auto", "enumeration", "particles"] = "auto",
-        effort: BeliefBudget = _DEFAULT_BUDGET,
+        method: Literal["auto", "enumerate", "particles"] = "auto",
+        budget: BeliefBudget = _DEFAULT_BUDGET,
         seed: int = 0,
     ) -> None:
         """Start before the first event of `view`; `update` processes the events."""
         self._game, self._policies = game, policies
-        self._way, self._effort = way, effort
+        self._method, self._budget = method, budget
         self._seed, self._key = seed, jax.random.key(seed)
         self.view = history.ActionObservationHistory(view.game, view.player, view.first)
         start = enumeration.start(game)
         if not _is_consistent(enumeration.take_snapshot(game, start), self.view).all():
             raise ImpossiblePerceptsError(_wrong_start_message(game, self.view))
-        self._exact = _Exact(start, np.ones(1), 0.0, 1)  # after the last enumerated step
+        self._exact = _Exact(start, np.ones(1), np.ones(1, object), 0.0, 1)  # after the last enumerated step
         self._enumerated = 0  # number of enumerated events
         self._sampled: particle_filter.Particles | None = None
         self._accepted = 0
@@ -164,16 +182,16 @@ class BeliefTracker:
         if event.move not in self.view.legal:
             raise ImpossiblePerceptsError(_wrong_move_message(self.view, event))
         after = self.view.after(event)
-        if self._way != "particles" and self._enumerated == self.view.step:
-            exact = _enumerate_step(self._game, self._exact, self._policies, after, self._effort.states)
+        if self._method != "particles" and self._enumerated == self.view.step:
+            exact = _enumerate_step(self._game, self._exact, self._policies, after, self._budget.states)
             if exact is not None:
                 if not len(exact.weights):
                     raise ImpossiblePerceptsError(_impossible_message(self.view, event))
                 self._exact, self._enumerated, self.view = exact, after.step, after
                 return
-            if self._way == "enumeration":
+            if self._method == "enumerate":
                 raise TooManyStatesError(
-                    f"joint action {after.step} of {after.game.name} has more than {self._effort.states:,} "
+                    f"joint action {after.step} of {after.game.name} has more than {self._budget.states:,} "
                     f"possibilities for {after.game.players[after.player]}; sample particles instead, or allow more "
                     "states"
                 )
@@ -182,14 +200,23 @@ class BeliefTracker:
     def belief(self) -> Belief:
         """Return the current belief."""
         if self._sampled is None:
-            active, weights, log_likelihood, tried = self._exact
-            report = Report("enumeration", len(weights), tried, len(weights), math.exp(log_likelihood))
+            active, weights, histories, log_likelihood, tried = self._exact
+            report = Report(
+                "enumerate",
+                requested=len(weights),
+                tried=tried,
+                accepted=len(weights),
+                likelihood=math.exp(log_likelihood),
+                histories=int(histories.sum()),
+                distinct=len(weights),
+                complete=True,
+                effective_sample_size=effective_sample_size(weights),
+            )
             return Belief(active.games, active.lanes, weights, report)
         games = self._sampled.games
         likelihood = math.exp(float(self._sampled.log_likelihood[0]))
-        report = Report("particles", self._effort.size, self._begun, self._accepted, likelihood)
-        lanes = np.arange(games.batch, dtype=np.int32)
-        return Belief(games, lanes, np.full(len(lanes), 1 / len(lanes)), report)
+        report = Report("particles", self._budget.size, self._begun, self._accepted, likelihood)
+        return _sampled_belief(self._game, games, games.batch, report)
 
     def _advance_particles(self, view: history.ActionObservationHistory) -> particle_filter.Particles:
         """Filter by the last event; if no game is consistent, restart from the last exact step with more games."""
@@ -197,12 +224,12 @@ class BeliefTracker:
         particles = (
             self._filter_step(last, view, view.step)
             if last is not None
-            else self._restart_particles(view, self._effort.size)
+            else self._restart_particles(view, self._budget.size)
         )
-        size = self._effort.size if last is None else last.games.batch
+        size = self._budget.size if last is None else last.games.batch
         while particles is None:
             size = min(_MORE * size, particle_filter.MAX_PARTICLES)
-            if self._begun + size > started_before + self._effort.tries:
+            if self._begun + size > started_before + self._budget.tries:
                 raise NoConsistentStateError(_no_state_message(view, self._begun))
             particles = self._restart_particles(view, size)
         return particles
@@ -271,7 +298,7 @@ def _enumerate_step(
     if count > min(most, enumeration.MAX_LANES):
         return None
     if not count:
-        return _Exact(before.active, np.zeros(0), -math.inf, 0)
+        return _Exact(before.active, np.zeros(0), np.zeros(0, object), -math.inf, 0)
     moves = enumeration.enumerate_joint_actions(snapshot_before, forced)
     weights = before.weights[moves.parent] * moves.share
     for player in range(game.env.num_players):
@@ -282,12 +309,14 @@ def _enumerate_step(
     snapshot = enumeration.take_snapshot(game, after)
     consistent = np.flatnonzero(_is_consistent(snapshot, view))
     if not len(consistent):
-        return _Exact(after, np.zeros(0), -math.inf, count)
+        return _Exact(after, np.zeros(0), np.zeros(0, object), -math.inf, count)
     same = enumeration.merge_equal_states(enumeration.select_lanes(snapshot, consistent))
     active = enumeration.ActiveGames(after.games, after.lanes[consistent[same.example]])
     summed = same.sums(weights[consistent])
+    histories = np.zeros(same.size, object)
+    np.add.at(histories, same.number, before.histories[moves.parent[consistent]])
     total = float(summed.sum())
-    return _Exact(active, summed / total, before.log_likelihood + math.log(total), count)
+    return _Exact(active, summed / total, histories, before.log_likelihood + math.log(total), count)
 
 
 def _policy(
@@ -312,20 +341,37 @@ def _sample_by_rejection(
     game: packed_env.PackedEnv,
     view: history.ActionObservationHistory,
     policies: table_policy.TablePolicies | None,
-    effort: BeliefBudget,
+    budget: BeliefBudget,
     seed: int,
 ) -> Belief:
-    batches = rejection.sample_batches(game, view, policies, effort.size, seed)
+    batches = rejection.sample_batches(game, view, policies, budget.size, seed)
     started = accepted = 0
-    for batch in itertools.islice(batches, -(-effort.tries // rejection.BATCH)):
+    for batch in itertools.islice(batches, -(-budget.tries // rejection.BATCH)):
         started, accepted, games = started + rejection.BATCH, accepted + batch.num_accepted, batch.games
-        if accepted >= effort.size:
+        if accepted >= budget.size:
             break
     if not accepted:
         raise NoConsistentStateError(_no_state_message(view, started))
-    lanes = np.arange(min(accepted, effort.size), dtype=np.int32)
-    report = Report("rejection", effort.size, started, accepted, accepted / started)
-    return Belief(games, lanes, np.full(len(lanes), 1 / len(lanes)), report)
+    report = Report("rejection", budget.size, started, accepted, accepted / started)
+    return _sampled_belief(game, games, min(accepted, budget.size), report)
+
+
+def _sampled_belief(game: packed_env.PackedEnv, games: packed_env.PackedState, count: int, report: Report) -> Belief:
+    """The belief of the first `count` games, equally probable, with the number of distinct ones in its report."""
+    active = enumeration.ActiveGames(games, np.arange(count, dtype=np.int32))
+    weights = np.full(count, 1 / count)
+    same = enumeration.merge_equal_states(enumeration.take_snapshot(game, active))
+    size = effective_sample_size(same.sums(weights))
+    return Belief(games, active.lanes, weights, report._replace(distinct=same.size, effective_sample_size=size))
+
+
+def effective_sample_size(weights: enumeration.Floats) -> float:
+    """Return (sum of weights)^2 / sum of weights^2: n for n equal weights, 1 if one has all.
+
+    >>> effective_sample_size(np.full(4, 0.25)), effective_sample_size(np.array([1.0, 0.0]))
+    (4.0, 1.0)
+    """
+    return float(weights.sum() ** 2 / np.square(weights).sum())
 
 
 def _describe_event(view: history.ActionObservationHistory, event: history.Event) -> str:

@@ -18,6 +18,7 @@ from gdlx.envs.trees import unique_rows
 
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.object_]  # exact Python integers
 MAX_LANES = 2**16
 _SIZES = (2**12, MAX_LANES)
 

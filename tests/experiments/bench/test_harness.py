@@ -210,7 +210,7 @@ def test_more_states_than_can_be_listed_are_a_note(monkeypatch: pytest.MonkeyPat
     find = beliefs.compute_belief
 
     def few(*arguments: Any, method: beliefs.BeliefMethod, **options: Any) -> Any:
-        if method == "enumeration":
+        if method == "enumerate":
             raise beliefs.TooManyStatesError("too many")
         return find(*arguments, method=method, **options)
 

@@ -106,6 +106,23 @@ def posterior(
     return {identity: weight / total for identity, weight in weights_by_identity.items()}, total
 
 
+def count_histories(name: str, view: history.ActionObservationHistory) -> int:
+    """Return the number of histories that a player cannot distinguish from its own, by recursion over single games."""
+
+    def visit(match: Match) -> int:
+        own_view = match.views[view.player]
+        if own_view.events != view.events[: own_view.step]:
+            return 0
+        if own_view.step == view.step:
+            return 1
+        position = nodes_of(name).position(match.registers)
+        options = [*position.legal, position.chance or (0,)]
+        options[view.player] = (view.events[own_view.step].move,)
+        return sum(visit(after(name, match, tuple(joint), chance)) for *joint, chance in itertools.product(*options))
+
+    return visit(start(name))
+
+
 def identities(game: packed_env.PackedEnv, belief: beliefs.Belief) -> list[Identity]:
     seen = enumeration.take_snapshot(game, enumeration.ActiveGames(belief.games, belief.lanes))
     registers = seen.rows[: len(game.env.propnet.initial)]
@@ -189,12 +206,14 @@ CASES = pytest.mark.parametrize(
 def test_enumeration_is_the_posterior(case: Case) -> None:
     assert len(case.view.legal) > 1
     exact, total = case.posterior()
-    belief = case.belief("enumeration")
+    belief = case.belief("enumerate")
     got = summed(case.game, belief)
     assert len(belief.lanes) == len(got) == len(exact) > 1
     assert got == pytest.approx(exact, abs=1e-5)
     assert belief.report.likelihood == pytest.approx(total, rel=1e-4)
-    assert (belief.report.accepted, belief.report.method) == (len(exact), "enumeration")
+    assert (belief.report.accepted, belief.report.method) == (len(exact), "enumerate")
+    assert belief.report.histories == count_histories(case.name, case.view)
+    assert (belief.report.distinct, belief.report.complete) == (len(exact), True)
     if case.is_skewed:
         assert max(abs(exact[k] - p) for k, p in posterior(case.name, case.view)[0].items()) > 0.1
 
@@ -207,6 +226,10 @@ def test_rejection_draws_from_the_posterior(case: Case) -> None:
     assert p_value(exact, collections.Counter(identities(case.game, belief))) > 1e-3
     assert belief.report.likelihood == pytest.approx(total, abs=4 * np.sqrt(total / belief.report.tried))
     assert belief.report.accepted >= belief.report.requested == 256
+    assert belief.report.distinct == len(summed(case.game, belief))
+    assert belief.report.effective_sample_size <= belief.report.distinct
+    assert not belief.report.complete
+    assert belief.report.histories is None
 
 
 @CASES
@@ -229,7 +252,7 @@ def test_a_tracker_continues_with_particles_after_enumeration() -> None:
     name, game = "leduc_poker", lanes_of("leduc_poker")
     view = random_match(name, 7, 1).views[1]
     few = beliefs.BeliefBudget(size=256, states=10)
-    tracker = beliefs.BeliefTracker(game, view, effort=few)
+    tracker = beliefs.BeliefTracker(game, view, budget=few)
     methods = [
         tracker.update(
             history.ActionObservationHistory(view.game, view.player, view.first, view.events[:n])
@@ -237,7 +260,7 @@ def test_a_tracker_continues_with_particles_after_enumeration() -> None:
         for n in range(8)
     ]
     assert methods == sorted(methods)
-    assert set(methods) == {"enumeration", "particles"}
+    assert set(methods) == {"enumerate", "particles"}
     exact, _ = posterior(name, view)
     assert set(identities(game, tracker.belief())) <= set(exact)
     again = beliefs.compute_belief(game, view, budget=few)
@@ -320,4 +343,4 @@ def test_too_many_states_to_enumerate() -> None:
     game = lanes_of("blind_tictactoe")
     view = random_match("blind_tictactoe", 2, 0).views[0]
     with pytest.raises(beliefs.TooManyStatesError, match="joint action 2"):
-        beliefs.compute_belief(game, view, method="enumeration", budget=beliefs.BeliefBudget(states=20))
+        beliefs.compute_belief(game, view, method="enumerate", budget=beliefs.BeliefBudget(states=20))
