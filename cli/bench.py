@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from gdlx.cli import console, shared_options
-from gdlx.experiments.bench import figures_file, harness
-from gdlx.propnet.common import interrupts, plurals
+from gdlx.experiments.bench import harness
+from gdlx.experiments.bench.measuring import figures_file
+from gdlx.propnet.common import interrupts
+from gdlx.propnet.common.text import plurals
 
 _PICTURES = (".png", ".svg", ".pdf")
 _TABLES = (".json", ".md")
@@ -98,7 +100,7 @@ def _measure(
 
 def _show(options: console.Options, report: figures_file.BenchReport, plot: pathlib.Path | None) -> None:
     if plot is not None:
-        from gdlx.experiments.bench import ratio_plot
+        from gdlx.experiments.bench.measuring import ratio_plot
 
         ratio_plot.draw(plot, report.figures)
     if options.json:

@@ -8,7 +8,8 @@ import typer
 from gdlx.cli import console, shared_options
 from gdlx.propnet import games
 from gdlx.propnet.checks import checker
-from gdlx.propnet.common import errors, plurals
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import plurals
 from gdlx.propnet.syntax import diagnostics
 
 _SHOWN_PER_CODE = 10

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from gdlx.cli import narrow_tables
-from gdlx.propnet.common import errors, printable
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import printable
 
 if TYPE_CHECKING:
     import rich.console

@@ -10,7 +10,7 @@ import typer
 import gdlx
 from gdlx.cli import console
 from gdlx.envs import devices
-from gdlx.experiments.bench import host_machine
+from gdlx.experiments.bench.measuring import host_machine
 
 
 def doctor(

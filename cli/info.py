@@ -7,10 +7,12 @@ import typer
 
 from gdlx.cli import console, loading, shared_options
 from gdlx.propnet import games
-from gdlx.propnet.common import errors, plurals
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import plurals
 
 if TYPE_CHECKING:
-    from gdlx.envs.trees import game_tree, size_estimate
+    from gdlx.envs.trees import game_tree
+    from gdlx.envs.trees.estimates import size_estimate
     from gdlx.propnet.circuits import propnet
 
 

@@ -10,7 +10,8 @@ import typer
 from gdlx.cli import console, loading, shared_options
 from gdlx.players import defaults
 from gdlx.players.agents import entries
-from gdlx.propnet.common import interrupts, plurals
+from gdlx.propnet.common import interrupts
+from gdlx.propnet.common.text import plurals
 
 if TYPE_CHECKING:
     from gdlx.envs import payoffs

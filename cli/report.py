@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from gdlx.cli import console, shared_options
-from gdlx.propnet.common import plurals
+from gdlx.propnet.common.text import plurals
 
 
 def report(

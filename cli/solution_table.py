@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gdlx.cli import console
-from gdlx.propnet.common import plurals
+from gdlx.propnet.common.text import plurals
 
 if TYPE_CHECKING:
     from gdlx.solvers import requests, solution, tasks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gdlx.cli import console, shared_options
-from gdlx.propnet.common import plurals
+from gdlx.propnet.common.text import plurals
 
 if TYPE_CHECKING:
     from gdlx.experiments.sweeps import config as configs

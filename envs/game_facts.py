@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 from gdlx.envs import dynamics, payoffs
-from gdlx.envs.trees import size_estimate
+from gdlx.envs.trees.estimates import size_estimate
 from gdlx.propnet.checks import by_playing, repetition
 from gdlx.propnet.circuits import memo, propnet
 from gdlx.propnet.simulate import random_play

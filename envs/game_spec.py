@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from gdlx.envs import env, game_facts, payoffs
 from gdlx.envs.bridges import open_spiel_tree
 from gdlx.envs.trees import game_tree, tree_cache, unroll
-from gdlx.envs.trees.factored import block_estimate, private_registers, symmetry_group, unroll_blocks
+from gdlx.envs.trees.estimates import block_estimate
+from gdlx.envs.trees.factored import private_registers, symmetry_group, unroll_blocks
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, limits

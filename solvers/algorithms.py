@@ -6,7 +6,8 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from gdlx.propnet.common import errors, suggestions
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import suggestions
 from gdlx.solvers.exact import cfr, fictitious_play, regret_matching
 
 Step = Callable[..., cfr.CfrState]

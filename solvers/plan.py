@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from gdlx.envs import game_facts, game_spec
 from gdlx.envs.states import state_count
-from gdlx.envs.trees import game_tree, infoset_estimate, size_estimate, state_evaluation, unroll
-from gdlx.envs.trees.factored import block_estimate
+from gdlx.envs.trees import game_tree, state_evaluation
+from gdlx.envs.trees.estimates import block_estimate, infoset_estimate, node_limits, size_estimate
 from gdlx.propnet.checks import unplayable
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
@@ -162,7 +162,7 @@ def _choose_tree(
                 f"its about {guess.total:.0e} histories come in {about}{widest.estimate:,.0f} blocks a step",
                 sampling,
             )
-    unroll.require_size(propnet, max_nodes)
+    node_limits.require_fit(propnet, max_nodes)
     if "tree" not in allowed:
         raise game_tree.TooLargeError(f"{propnet.name} cannot be unrolled in this way")
     return Choice("tree", f"its about {guess.total:.0e} histories seem to merge enough", sampling)

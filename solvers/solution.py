@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from gdlx.envs.trees import game_tree
-from gdlx.propnet.common import errors, suggestions
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import suggestions
 from gdlx.solvers import tabular_policies
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import driver, policy_tables, result_folder

@@ -18,7 +18,8 @@ from gdlx.envs.packed import packed_env
 from gdlx.envs.states import state_graph
 from gdlx.envs.trees import game_tree, sequence_form, unroll
 from gdlx.propnet.circuits import propnet
-from gdlx.propnet.common import limits, plurals
+from gdlx.propnet.common import limits
+from gdlx.propnet.common.text import plurals
 from gdlx.solvers import algorithms, infoset_values, tabular_policies
 from gdlx.solvers.exact import backward_induction, best_response
 from gdlx.solvers.runs import driver, result_folder

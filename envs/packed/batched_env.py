@@ -17,9 +17,9 @@ import numpy.typing as npt
 from gdlx.envs import env as envs
 from gdlx.envs import game_facts
 from gdlx.envs.lowering import random_move, rng, tape
-from gdlx.envs.packed import action_words, lanes, packed_env
+from gdlx.envs.packed import action_words, lanes, packed_env, step_tapes, word_arrays
 from gdlx.envs.views import info_key, observation_window
-from gdlx.propnet.common import suggestions
+from gdlx.propnet.common.text import suggestions
 
 if TYPE_CHECKING:
     from gdlx.envs.packed import turn_based
@@ -324,13 +324,15 @@ class BatchedEnv:
 
     @functools.cached_property
     def _decode_tape(self) -> tape.Tape:
-        """Input: the number of an action. Output: the action, one-hot."""
-        builder = tape.TapeBuilder(self.num_actions.bit_length())
-        code = [builder.input(number) for number in range(builder.inputs)]
-        actions = range(self.num_actions)
-        return builder.tape(
-            [builder.all_of(bit ^ (not number >> n & 1) for n, bit in enumerate(code)) for number in actions]
-        )
+        return step_tapes.build_one_hot_tape(self.num_actions)
+
+    @functools.cached_property
+    def _check_tape(self) -> tape.Tape:
+        return step_tapes.build_check_tape(self.env.propnet)
+
+    @functools.cached_property
+    def _chance_tape(self) -> tape.Tape:
+        return step_tapes.build_chance_tape(self.env.num_chance_actions, self.env.max_steps)
 
     def _on_shards(self, function: Callable[..., action_words.Words], *arguments: jax.Array) -> action_words.Words:
         return action_words.on_shards(self.mesh, function, *arguments)
@@ -365,41 +367,10 @@ class BatchedEnv:
         stays = checked[-1]
         return (rows & stays) | (after & ~stays), events, checked
 
-    @functools.cached_property
-    def _check_tape(self) -> tape.Tape:
-        """Inputs: actions and legal actions of the players, whether the game is over. Outputs: those of `_moved`."""
-        sizes = [len(player.moves) for player in self.env.propnet.players]
-        builder = tape.TapeBuilder(2 * sum(sizes) + 1)
-        inputs = iter(builder.input(number) for number in range(builder.inputs))
-        chosen, legal = ([[next(inputs) for _ in range(size)] for size in sizes] for _ in range(2))
-        over = next(inputs)
-        illegal = [
-            builder.conjunction(over ^ 1, builder.any_of(map(builder.conjunction, one, options)) ^ 1)
-            for one, options in zip(chosen, legal, strict=True)
-        ]
-        return builder.tape([*illegal, builder.any_of([over, *illegal])])
-
-    @functools.cached_property
-    def _chance_tape(self) -> tape.Tape:
-        """Inputs: the rank of chance's action, its legal ones, steps taken. Outputs: its action, steps taken."""
-        at = self._packed.layout
-        legal_count, rank_bits = at.chance.stop - at.chance.start, at.outcomes.stop - at.outcomes.start
-        builder = tape.TapeBuilder(rank_bits + legal_count + at.counter.stop - at.counter.start)
-        inputs = [builder.input(number) for number in range(builder.inputs)]
-        rank, legal, counter = (
-            inputs[:rank_bits],
-            inputs[rank_bits : rank_bits + legal_count],
-            inputs[rank_bits + legal_count :],
-        )
-        chosen = (
-            random_move.select_by_rank(builder, random_move.count_legal(builder, legal), rank, legal) if legal else []
-        )
-        return builder.tape([*chosen, *builder.increment(counter)])
-
     def _next_keys(self, states: BatchedState, events: jax.Array, stays: jax.Array) -> jax.Array:
         if not states.key_words.shape[0]:
             return states.key_words
-        high, low = packed_env.hash_rows(lanes.split(events), self._packed.event_constants)
+        high, low = word_arrays.hash_rows(lanes.split(events), self._packed.event_constants)
         event: Any = tuple(part.reshape(self.num_players, -1) for part in (high, low))
         before: Any = (states.key_words[:, 0], states.key_words[:, 1])
         after = info_key.extend_words(before, event)

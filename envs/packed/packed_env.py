@@ -8,8 +8,6 @@ the rank of a legal one: the cost of packing grows with the number of rows.
 
 import dataclasses
 import functools
-import itertools
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -18,16 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import env as envs
-from gdlx.envs.lowering import lower, random_move, tape
+from gdlx.envs.lowering import lower, packing, tape
+from gdlx.envs.packed import step_tapes, word_arrays
 from gdlx.envs.views import info_key
 from gdlx.envs.views import public as public_knowledge
-from gdlx.propnet.circuits import propnet
 
-GAMES_PER_WORD = 32
+GAMES_PER_WORD = packing.GAMES_PER_WORD
 _ALL = np.uint32(0xFFFFFFFF)
-_UNROLLED_ROWS = 128  # of a hash, at most
-_ROWS_OF_PART = 8  # of a hash of more rows
-Literals = list[tape.Literal]
 
 
 class PackedState(NamedTuple):
@@ -68,32 +63,32 @@ class PackedState(NamedTuple):
     @property
     def keys(self) -> tuple[jax.Array, jax.Array]:
         """uint32[P, B] first and second words of `State.info_key`; one more row with public state keys."""
-        return _flatten_words(self.high_words, self.batch), _flatten_words(self.low_words, self.batch)
+        return word_arrays.flatten(self.high_words, self.batch), word_arrays.flatten(self.low_words, self.batch)
 
     @property
     def legal(self) -> jax.Array:
         """bool[P, A, B]; all false once terminated."""
-        return _flatten_words(self.legal_words, self.batch)
+        return word_arrays.flatten(self.legal_words, self.batch)
 
     @property
     def payoff(self) -> jax.Array:
         """float32[P, B]; 0 until terminated, and where unplayable."""
-        return _flatten_words(self.payoff_words, self.batch)
+        return word_arrays.flatten(self.payoff_words, self.batch)
 
     @property
     def terminated(self) -> jax.Array:
         """bool[B]"""
-        return _flatten_words(self.flag_words[0], self.batch)
+        return word_arrays.flatten(self.flag_words[0], self.batch)
 
     @property
     def unplayable(self) -> jax.Array:
         """bool[B], terminated because some role had no legal move, or by the step limit."""
-        return _flatten_words(self.flag_words[1], self.batch)
+        return word_arrays.flatten(self.flag_words[1], self.batch)
 
     @property
     def goal_conflict(self) -> jax.Array:
         """bool[B], terminated with several goal values (the highest counts) or none for a player."""
-        return _flatten_words(self.flag_words[2], self.batch)
+        return word_arrays.flatten(self.flag_words[2], self.batch)
 
 
 class Layout(NamedTuple):
@@ -156,7 +151,7 @@ class PackedEnv:
         words = state.rows.shape[1]
         rank = jnp.minimum((chance * state.outcomes).astype(jnp.int32), state.outcomes - 1)
         numbers = [*actions, rank]
-        codes = [_pack_number(n, bits, words) for n, bits in zip(numbers, self.code_bits, strict=True)]
+        codes = [word_arrays.pack_number(n, bits, words) for n, bits in zip(numbers, self.code_bits, strict=True)]
         rows, events = self._advance(state.rows, jnp.concatenate(codes))
         return self._seen(rows, *self._next_keys(state, events), state.batch)
 
@@ -164,9 +159,9 @@ class PackedEnv:
         """Gathers the games of int32[M] lanes, in that order and with repetitions."""
         words, words_after = state.rows.shape[1], -(-lanes.shape[0] // GAMES_PER_WORD)
         bits = (state.rows[:, lanes % words] >> (lanes // words).astype(jnp.uint32)) & jnp.uint32(1)
-        in_words = _in_words(bits, words_after)
-        rows = _joined([in_words[:, n] for n in range(GAMES_PER_WORD)])
-        high, low = (_in_words(key[:, lanes], words_after) for key in state.keys)
+        in_words = word_arrays.to_words(bits, words_after)
+        rows = word_arrays.pack_lanes([in_words[:, n] for n in range(GAMES_PER_WORD)])
+        high, low = (word_arrays.to_words(key[:, lanes], words_after) for key in state.keys)
         return self._seen(rows, high, low, lanes.shape[0])
 
     @staticmethod
@@ -188,8 +183,8 @@ class PackedEnv:
     def state_keys(self, state: PackedState) -> tuple[jax.Array, jax.Array]:
         """uint32[B] twice: 64-bit keys of the states of the game, regardless of information sets."""
         changing = state.rows[: self.layout.counter.stop]
-        high, low = hash_rows(changing[None], info_key.hash_constants(changing.shape[0], 4))
-        return _flatten_words(high[0], state.batch), _flatten_words(low[0], state.batch)
+        high, low = word_arrays.hash_rows(changing[None], info_key.hash_constants(changing.shape[0], 4))
+        return word_arrays.flatten(high[0], state.batch), word_arrays.flatten(low[0], state.batch)
 
     def registers(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """[R, N] registers, from the unpacked rows [S, N] of games."""
@@ -203,21 +198,22 @@ class PackedEnv:
     def _seen(self, rows: jax.Array, high: jax.Array, low: jax.Array, batch: int) -> PackedState:
         """A state with all fields that are functions of its rows."""
         at = self.layout
+        legal = word_arrays.stack_players([rows[legal] for legal in at.legal], self.env.num_actions, rows)
         return PackedState(
             rows=rows,
             high_words=high,
             low_words=low,
-            legal_words=_bits(_stacked([rows[legal] for legal in at.legal], self.env.num_actions, rows)) != 0,
+            legal_words=word_arrays.unpack_bits(legal) != 0,
             payoff_words=self._payoff(rows),
-            flag_words=_bits(rows[at.flags]) != 0,
-            outcomes=_unpack_number(rows[at.outcomes], batch),
+            flag_words=word_arrays.unpack_bits(rows[at.flags]) != 0,
+            outcomes=word_arrays.unpack_number(rows[at.outcomes], batch),
         )
 
     def _payoff(self, rows: jax.Array) -> jax.Array:
         """From the goal rows of all players, of which at most one is true for a player."""
         goals = [rows[values] for values in self.layout.goals]
         most = max((len(values) for values in goals), default=0)
-        bits = _bits(_stacked(goals, most, rows)) != 0
+        bits = word_arrays.unpack_bits(word_arrays.stack_players(goals, most, rows)) != 0
         offset = np.float32(self.env.payoffs.offset)
         values = np.zeros((len(goals), most, 1, 1), np.float32)
         for player, role in enumerate(self.env.propnet.players):
@@ -231,7 +227,7 @@ class PackedEnv:
         """events uint32[P, E, W]: action, percepts and legal actions of each player."""
         over = state.flag_words[0]
         before: Any = (state.high_words, state.low_words)  # a pair works as well as an array
-        event: Any = hash_rows(events, self.event_constants)
+        event: Any = word_arrays.hash_rows(events, self.event_constants)
         high, low = info_key.extend(before, event)
         return jnp.where(over, before[0], high), jnp.where(over, before[1], low)
 
@@ -254,7 +250,7 @@ class PackedEnv:
         players, chance_moves = self.env.propnet.players, self.env.num_chance_actions
         sizes = [len(self.env.propnet.initial), self.env.max_steps.bit_length(), *(len(role.moves) for role in players)]
         sizes += [chance_moves, chance_moves.bit_length(), *(len(role.goal_values) + 1 for role in players), 3]
-        registers, counter, *rest = _slices(sizes)
+        registers, counter, *rest = step_tapes.slices(sizes)
         legal, (chance, outcomes), goals = rest[: len(players)], rest[len(players) :][:2], rest[len(players) + 2 : -1]
         return Layout(registers, counter, tuple(legal), chance, outcomes, tuple(goals), rest[-1])
 
@@ -264,12 +260,12 @@ class PackedEnv:
         random = [role for role in propnet.roles if role.is_random]
         judged = [role.legal for role in (*propnet.players, *random)]
         return _Tapes(
-            decode=_build_decode_tape(propnet, self.code_bits, self.env.max_steps.bit_length()),
+            decode=step_tapes.build_decode_tape(propnet, self.code_bits, self.env.max_steps.bit_length()),
             move=tape.compile_tape(propnet, np.concatenate([propnet.next, *(role.sees for role in propnet.players)])),
             judge=tape.compile_tape(
                 propnet, np.concatenate([*judged, [propnet.terminal], *(role.goal for role in propnet.players)])
             ),
-            conclude=_build_outcome_tape(propnet, self.env.max_steps),
+            conclude=step_tapes.build_outcome_tape(propnet, self.env.max_steps),
         )
 
     @functools.cached_property
@@ -327,12 +323,13 @@ class PackedEnv:
         moved = self.run_tape(self._tapes.move, rows[at.registers], does)
         registers, seen = moved[at.registers], moved[at.registers.stop :]
         after = self._judged(jnp.concatenate([registers, counter]))
-        roles = zip(propnet.roles, _slices([len(role.moves) for role in propnet.roles]), strict=True)
+        roles = zip(propnet.roles, step_tapes.slices([len(role.moves) for role in propnet.roles]), strict=True)
         chosen = [does[moves] for role, moves in roles if not role.is_random]
-        sensed = [seen[percepts] for percepts in _slices([len(role.percepts) for role in propnet.players])]
+        sensed = [seen[percepts] for percepts in step_tapes.slices([len(role.percepts) for role in propnet.players])]
         options = [after[legal] for legal in at.legal]
         widths = (self.env.num_actions, self.env.num_percepts, self.env.num_actions)
-        parts = [_stacked(rows_, width, rows) for rows_, width in zip((chosen, sensed, options), widths, strict=True)]
+        per_player = zip((chosen, sensed, options), widths, strict=True)
+        parts = [word_arrays.stack_players(event, width, rows) for event, width in per_player]
         return after, jnp.concatenate(parts, axis=1)
 
     @functools.cached_property
@@ -351,8 +348,8 @@ def register_keys(state: PackedState, constants: jax.Array) -> tuple[jax.Array, 
 
     Unlike `PackedEnv.state_keys`, without the number of steps.
     """
-    high, low = hash_rows(state.rows[: len(constants)][None], constants)  # registers are the first rows
-    return _flatten_words(high[0], state.batch), _flatten_words(low[0], state.batch)
+    high, low = word_arrays.hash_rows(state.rows[: len(constants)][None], constants)  # registers are the first rows
+    return word_arrays.flatten(high[0], state.batch), word_arrays.flatten(low[0], state.batch)
 
 
 class _Tapes(NamedTuple):
@@ -360,150 +357,3 @@ class _Tapes(NamedTuple):
     move: tape.Tape
     judge: tape.Tape
     conclude: tape.Tape
-
-
-def _slices(sizes: Sequence[int]) -> tuple[slice, ...]:
-    bounds = [0, *itertools.accumulate(sizes)]
-    return tuple(slice(a, b) for a, b in itertools.pairwise(bounds))
-
-
-def _inputs(builder: tape.TapeBuilder, sizes: Sequence[int]) -> list[Literals]:
-    return [[builder.input(n) for n in range(group.start, group.stop)] for group in _slices(sizes)]
-
-
-def _build_decode_tape(propnet: propnet.PropNet, code_bits: Sequence[int], counter_bits: int) -> tape.Tape:
-    """Inputs: the players' actions as numbers, the rank of chance's, its legal moves, steps taken.
-    Outputs: one-hot moves of all roles, in file order; steps taken.
-    """
-    chance_moves = sum(len(role.moves) for role in propnet.roles if role.is_random)
-    sizes = [*code_bits, chance_moves, counter_bits]
-    builder = tape.TapeBuilder(sum(sizes))
-    *codes, rank, legal, counter = _inputs(builder, sizes)
-    player_codes = iter(codes)
-    does: Literals = []
-    for role in propnet.roles:
-        if not role.is_random:
-            code = next(player_codes)
-            for move in range(len(role.moves)):
-                does.append(builder.all_of(bit ^ (not move >> n & 1) for n, bit in enumerate(code)))
-        elif legal:
-            does += random_move.select_by_rank(builder, random_move.count_legal(builder, legal), rank, legal)
-    return builder.tape([*does, *builder.increment(counter)])
-
-
-def _build_outcome_tape(propnet: propnet.PropNet, max_steps: int) -> tape.Tape:
-    """Inputs: steps taken, legal moves of the players and of chance, whether the state is terminal, the players' goals.
-    Outputs: the rows of a state after its counter.
-    """
-    players = propnet.players
-    random = [role for role in propnet.roles if role.is_random]
-    moves = [len(role.moves) for role in (*players, *random)]
-    sizes = [max_steps.bit_length(), *moves, 1, *(len(role.goal) for role in players)]
-    builder = tape.TapeBuilder(sum(sizes))
-    counter, *rest = _inputs(builder, sizes)
-    legal, [terminal], goals = rest[: len(moves)], rest[len(moves)], rest[len(moves) + 1 :]
-    playable = builder.all_of(builder.any_of(moves) for moves in legal)
-    too_long = (
-        builder.all_of(bit ^ (not max_steps >> n & 1) for n, bit in enumerate(counter)) if counter else tape.FALSE
-    )
-    unplayable = builder.conjunction(terminal ^ 1, builder.disjunction(playable ^ 1, too_long))
-    ended = builder.disjunction(terminal, unplayable)
-    open_moves = [[builder.conjunction(bit, ended ^ 1) for bit in bits] for bits in legal]
-    chance = open_moves[len(players) :]
-    outcomes = [random_move.count_legal(builder, bits).count for bits in chance if bits]
-    judged: Literals = []
-    conflict = tape.FALSE
-    for goal in goals:
-        top, several = _highest(builder, goal)
-        none = builder.any_of(goal) ^ 1
-        judged += [builder.conjunction(bit, terminal) for bit in (*top, none)]
-        conflict = builder.any_of([conflict, several, none])
-    options = [bit for bits in open_moves for bit in bits]
-    counts = [bit for count in outcomes for bit in count]
-    return builder.tape([*options, *counts, *judged, ended, unplayable, builder.conjunction(conflict, terminal)])
-
-
-def _highest(builder: tape.TapeBuilder, goals: Literals) -> tuple[Literals, tape.Literal]:
-    """Keeps only the last true literal; also returns whether there are several."""
-    above = several = tape.FALSE
-    top: Literals = []
-    for goal in reversed(goals):
-        several = builder.disjunction(several, builder.conjunction(above, goal))
-        top.append(builder.conjunction(goal, above ^ 1))
-        above = builder.disjunction(above, goal)
-    return top[::-1], several
-
-
-def _in_words(values: jax.Array, words: int) -> jax.Array:
-    """[.., B] -> [.., 32, W]"""
-    missing = words * GAMES_PER_WORD - values.shape[-1]
-    padded = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
-    return padded.reshape(*values.shape[:-1], GAMES_PER_WORD, words)
-
-
-def _flatten_words(values: jax.Array, batch: int) -> jax.Array:
-    """[.., 32, W] -> [.., B]"""
-    return values.reshape(*values.shape[:-2], values.shape[-2] * values.shape[-1])[..., :batch]
-
-
-def _stacked(parts: Sequence[jax.Array], width: int, like: jax.Array) -> jax.Array:
-    """uint32[n, W] of each player -> uint32[P, width, W], padded with zeros."""
-    padded = [jnp.pad(part, ((0, width - part.shape[0]), (0, 0))) for part in parts]
-    return jnp.stack(padded) if padded else jnp.zeros((0, width, like.shape[1]), like.dtype)
-
-
-def _bits(rows: jax.Array) -> jax.Array:
-    """uint32[.., W] -> uint32[.., 32, W], 0 or 1"""
-    bits: jax.Array = (rows[..., None, :] >> np.arange(GAMES_PER_WORD, dtype=np.uint32)[:, None]) & jnp.uint32(1)
-    return bits
-
-
-def _pack_number(numbers: jax.Array, bits: int, words: int) -> jax.Array:
-    """int32[B] -> uint32[bits, W], the lowest bit first."""
-    lanes = _in_words(numbers.astype(jnp.uint32), words)
-    places = np.arange(bits, dtype=np.uint32)[:, None]
-    return _joined([(lanes[n] >> places) & jnp.uint32(1) for n in range(GAMES_PER_WORD)])
-
-
-def _joined(bits: Sequence[jax.Array]) -> jax.Array:
-    """Packs 32 arrays of 0 or 1 into the bits of one."""
-    joined: jax.Array = functools.reduce(jnp.bitwise_or, (bit << jnp.uint32(n) for n, bit in enumerate(bits)))
-    return joined
-
-
-def _unpack_number(rows: jax.Array, batch: int) -> jax.Array:
-    """uint32[bits, W] -> int32[B]"""
-    total = jnp.zeros((GAMES_PER_WORD, rows.shape[1]), jnp.uint32)
-    for place, row in enumerate(rows):
-        total |= _bits(row) << jnp.uint32(place)
-    return _flatten_words(total.astype(jnp.int32), batch)
-
-
-def hash_rows(events: jax.Array, table: info_key.HashConstants | jax.Array) -> tuple[jax.Array, jax.Array]:
-    """uint32[P, E, .., W], uint32[E, 2] -> uint32[P, .., 32, W] twice: `info_key.hash_bits`, in few loops over words.
-
-    A single loop is the fastest, but takes long to compile for many rows; those are added in parts.
-    """
-    zeros = jnp.zeros((events.shape[0], *events.shape[2:-1], GAMES_PER_WORD, events.shape[-1]), jnp.uint32)
-    first = len(table) if len(table) <= _UNROLLED_ROWS else _ROWS_OF_PART
-    total = _add_hashes((zeros, zeros), events[:, :first], table[:first])
-    if first == len(table):
-        return total
-    missing = -len(table) % _ROWS_OF_PART
-    parts = (len(table) - first + missing) // _ROWS_OF_PART
-    padded = jnp.pad(events[:, first:], ((0, 0), (0, missing), *((0, 0),) * (events.ndim - 2)))
-    rest = jnp.moveaxis(padded.reshape(events.shape[0], parts, _ROWS_OF_PART, *events.shape[2:]), 1, 0)
-    constants = jnp.pad(jnp.asarray(table[first:]), ((0, missing), (0, 0))).reshape(parts, _ROWS_OF_PART, 2)
-    high, low = jax.lax.scan(lambda total, part: (_add_hashes(total, *part), None), total, (rest, constants))[0]
-    return high, low
-
-
-def _add_hashes(
-    total: tuple[jax.Array, jax.Array], events: jax.Array, table: jax.Array | info_key.HashConstants
-) -> tuple[jax.Array, jax.Array]:
-    """Adds uint32[P, E, .., W] events, each with its row of uint32[E, 2], to uint32[P, .., 32, W] twice."""
-    first, second = total
-    for number in range(events.shape[1]):
-        mask = jnp.uint32(0) - _bits(events[:, number])
-        first, second = first + (mask & table[number, 0]), second + (mask & table[number, 1])
-    return first, second

@@ -6,16 +6,15 @@ information set, its action, percepts and legal actions). Two nodes with the sam
 every player have the same future and the same player reach: they are merged, and their chance reach is summed.
 """
 
-import itertools
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from gdlx.envs import game_facts, payoffs
+from gdlx.envs import payoffs
 from gdlx.envs.packed import words
-from gdlx.envs.trees import game_tree, infosets, size_estimate, state_evaluation, unique_rows
+from gdlx.envs.trees import game_tree, infosets, state_evaluation, unique_rows
+from gdlx.envs.trees.estimates import node_limits
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
 from gdlx.propnet.simulate import joint_actions, machine
@@ -27,11 +26,7 @@ Floats = game_tree.Floats
 GoalConflictMode = state_evaluation.GoalConflictMode
 UnplayableMode = state_evaluation.UnplayableMode
 
-MAX_NODES = limits.NODES
-_BYTES_PER_EDGE, _MAX_BYTES = 100, 10 * 2**30
-_MAX_HISTORIES_PER_NODE = 100_000  # histories per allowed node
-# Random matches that show whether a game is too large: the root of so many times the allowed joint actions.
-_MATCHES_SQUARED, _MAX_MATCHES = 400, 2**18
+MAX_NODES = node_limits.MAX_NODES
 _STATES_PER_BATCH = 2**18  # states on which the propnet is evaluated at once
 
 
@@ -113,7 +108,7 @@ class _Unroller:
 
     def run(self, depth: int | None, report: Callable[[int, int], None] | None) -> game_tree.GameTree:
         nodes = self._start()
-        require_size(self.propnet, self.max_nodes, depth)
+        node_limits.require_fit(self.propnet, self.max_nodes, depth)
         step = 0
         while len(nodes.state) and step != depth:
             if step == limits.STEPS:
@@ -213,17 +208,7 @@ class _Unroller:
         return columns, [chosen[order.index(n)] for n in range(len(rows))]
 
     def _limit(self, edges: float, size: float = 0.0) -> None:
-        """Raises if the edges of a level exceed a limit; `size` is additional bytes."""
-        needed = size + _BYTES_PER_EDGE * edges
-        if edges > self.max_nodes or needed > _MAX_BYTES:
-            guess = game_facts.probe(self.propnet).histories(1e30)
-            raise game_tree.TooLargeError(
-                f"{self.propnet.name} is too large to unroll: {edges:,.0f} joint actions lead to step "
-                f"{len(self.nodes)}, which need about {needed / 2**30:,.1f} GiB; allowed are {self.max_nodes:,} joint "
-                f"actions and {_MAX_BYTES / 2**30:.0f} GiB. Random play shows about "
-                f"{guess.total:.1e} histories in total",
-                _suggest(len(self.nodes) - 1),
-            )
+        node_limits.require_level(self.propnet, edges, size, self.max_nodes, len(self.nodes))
 
     def _expand(self, nodes: _LevelNodes, table: _Transitions, step: int) -> _LevelNodes:
         fan = np.diff(table.first)[nodes.state]
@@ -373,43 +358,6 @@ class _Unroller:
             nodes.states.T,
             np.stack(nodes.information, axis=1),
         )
-
-
-def require_size(propnet: propnet.PropNet, max_nodes: int = MAX_NODES, depth: int | None = None) -> None:
-    """Raises TooLargeError if random play shows that a step has too many nodes, however many histories merge.
-
-    >>> from gdlx.propnet import games
-    >>> require_size(games.compile_game("kuhn_poker"))
-    """
-    bound = _MAX_HISTORIES_PER_NODE * max_nodes
-    guess = game_facts.probe(propnet).histories(bound, depth)
-    widest = max(guess.histories)
-    suggestion = _suggest(guess.max_depth_within(max_nodes))
-    if widest > bound:  # every node would have to merge a hundred thousand histories
-        raise game_tree.TooLargeError(
-            f"{propnet.name} is too large to unroll: random play shows more than {widest:.0e} histories "
-            f"after {len(guess.histories) - 1} joint actions",
-            suggestion,
-        )
-    allowed = min(max_nodes, _MAX_BYTES // _BYTES_PER_EDGE)
-    if widest <= allowed:
-        return
-    matches = min(_MAX_MATCHES, math.isqrt(_MATCHES_SQUARED * allowed) + 1)
-    steps = itertools.islice(size_estimate.node_count_lower_bounds(propnet, matches=matches), len(guess.histories) - 1)
-    for step, nodes in enumerate(steps, 1):
-        if nodes > allowed:
-            raise game_tree.TooLargeError(
-                f"{propnet.name} is too large to unroll: random play shows about {guess.total:.1e} histories, "
-                f"which lead to more than {nodes:.1e} distinct nodes after {step} joint actions; allowed are "
-                f"{allowed:,} joint actions that lead to a step",
-                suggestion,
-            )
-
-
-def _suggest(depth: int) -> str:
-    """Names the number of steps that fit, but not `depth=`, which solving does not take."""
-    fewer = f"Unroll fewer steps (at most {depth})" if depth > 0 else "Allow more nodes with `max_nodes=`"
-    return f"{fewer}, or make the game smaller"
 
 
 def _rank_goals(table: _Transitions) -> unique_rows.Numbering:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from gdlx.experiments.bench import children, harness
+from gdlx.experiments.bench import harness
+from gdlx.experiments.bench.measuring import children
 
 _GOOFSPIEL = "goofspiel(imp_info=True,num_cards={},points_order=descending,returns_type=win_loss)"
 # Name, the game in OpenSpiel, and the target ratio to its C++ solver.

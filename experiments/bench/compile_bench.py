@@ -10,7 +10,8 @@ import pathlib
 import statistics
 from collections.abc import Iterator
 
-from gdlx.experiments.bench import harness, host_machine
+from gdlx.experiments.bench import harness
+from gdlx.experiments.bench.measuring import host_machine
 from gdlx.propnet import games, library
 from gdlx.propnet.circuits import compiler
 from gdlx.propnet.grounding import ground

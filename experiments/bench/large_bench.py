@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from gdlx.experiments.bench import children, harness, host_machine
+from gdlx.experiments.bench import harness
+from gdlx.experiments.bench.measuring import children, host_machine
 
 if TYPE_CHECKING:
     from gdlx.envs.trees import game_tree

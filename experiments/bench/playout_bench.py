@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gdlx.envs import devices
-from gdlx.experiments.bench import children, harness
+from gdlx.experiments.bench import harness
+from gdlx.experiments.bench.measuring import children
 from gdlx.experiments.bench.playouts import c_playout
 
 _BATCH = 262_144

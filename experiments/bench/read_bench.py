@@ -6,7 +6,8 @@ import statistics
 import sys
 from collections.abc import Iterator
 
-from gdlx.experiments.bench import children, harness, host_machine
+from gdlx.experiments.bench import harness
+from gdlx.experiments.bench.measuring import children, host_machine
 from gdlx.propnet.checks import checker
 from gdlx.propnet.syntax import source
 

@@ -11,7 +11,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from gdlx.experiments.bench import children, harness
+from gdlx.experiments.bench import harness
+from gdlx.experiments.bench.measuring import children
 from gdlx.propnet import library
 
 _SECOND_CALLS = 3  # the fastest counts, since other load only slows a call down

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from gdlx.envs import devices
-from gdlx.experiments.bench import children, harness, playout_bench
+from gdlx.experiments.bench import harness, playout_bench
+from gdlx.experiments.bench.measuring import children
 
 _BATCHES = (1_024, 16_384, 131_072)
 _STEPS = 32  # of a scan

@@ -7,7 +7,8 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 
-from gdlx.experiments.bench import children, harness
+from gdlx.experiments.bench import harness
+from gdlx.experiments.bench.measuring import children
 
 _FILE = """games = ["kuhn_poker"]
 iterations = 1000

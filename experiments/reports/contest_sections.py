@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from gdlx.experiments.reports import contest_records, markup
-from gdlx.propnet.common import plurals
+from gdlx.experiments.reports import contest_records
+from gdlx.experiments.reports.drawing import markup
+from gdlx.propnet.common.text import plurals
 
 element = markup.element
 

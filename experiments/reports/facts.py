@@ -6,7 +6,8 @@ from gdlx.envs import game_facts, game_spec, payoffs
 from gdlx.envs.trees import game_tree
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
-from gdlx.propnet.common import errors, limits, plurals, printable
+from gdlx.propnet.common import errors, limits
+from gdlx.propnet.common.text import plurals, printable
 from gdlx.solvers import tasks
 
 _MAX_HISTORIES = 3e6  # of the largest game that is unrolled for a report, in a few seconds

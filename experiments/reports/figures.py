@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gdlx.experiments.reports import configurations, curves, markup, svg
+from gdlx.experiments.reports import configurations, curves
+from gdlx.experiments.reports.drawing import markup, svg
 
 COLOURS = 8  # lines that can be distinguished
 _OTHERS = 200  # thin lines behind those; more would only clutter the figure

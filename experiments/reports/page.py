@@ -9,20 +9,10 @@ from typing import NamedTuple
 import gdlx
 from gdlx.envs import game_spec
 from gdlx.envs.trees import unroll
-from gdlx.experiments.reports import (
-    configurations,
-    contest_records,
-    contest_sections,
-    facts,
-    figures,
-    gather,
-    markup,
-    policies,
-    propnet_figure,
-    style,
-    svg,
-)
-from gdlx.propnet.common import errors, plurals
+from gdlx.experiments.reports import configurations, contest_records, contest_sections, facts, figures, gather, policies
+from gdlx.experiments.reports.drawing import markup, propnet_figure, style, svg
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import plurals
 
 _ROWS = 50  # of a table; the rest is collapsed
 _ALGORITHMS = 4  # whose policies are shown

@@ -28,7 +28,8 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from gdlx.propnet.common import errors, suggestions
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import suggestions
 
 STUDIES = {
     "batch_size": "batch sizes of outcome sampling: speed against staleness",

@@ -24,7 +24,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gdlx.propnet import library
-from gdlx.propnet.common import bounded_files, errors, suggestions
+from gdlx.propnet.common import bounded_files, errors
+from gdlx.propnet.common.text import suggestions
 from gdlx.propnet.syntax import diagnostics
 from gdlx.solvers import algorithms
 from gdlx.solvers.exact import regret_matching

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gdlx.experiments.reports import contest_records, gather
-from gdlx.propnet.common import errors, suggestions
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import suggestions
 
 Value = str | float | int | bool | None
 Row = Mapping[str, Value]

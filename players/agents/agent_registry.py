@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from gdlx.players.agents import agent, entries, imported_agents
-from gdlx.propnet.common import options, suggestions
+from gdlx.propnet.common import options
+from gdlx.propnet.common.text import suggestions
 from gdlx.propnet.syntax import diagnostics
 from gdlx.solvers.runs import policy_files, result_folder
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from gdlx.envs.views import board, history, visible_state
 from gdlx.players.agents import agent
-from gdlx.propnet.common import errors, printable, suggestions
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import printable, suggestions
 
 if TYPE_CHECKING:
     import rich.console

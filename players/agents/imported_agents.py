@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gdlx.players.agents import agent
-from gdlx.propnet.common import suggestions, user_modules
+from gdlx.propnet.common import user_modules
+from gdlx.propnet.common.text import suggestions
 
 
 class ImportedName(NamedTuple):

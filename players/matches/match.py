@@ -20,7 +20,8 @@ from gdlx.envs import payoffs
 from gdlx.players import defaults
 from gdlx.players.agents import agent
 from gdlx.players.matches import game_log, referee
-from gdlx.propnet.common import errors, plurals
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import plurals
 from gdlx.solvers.mccfr import table_policy
 
 # Games of a batch: few sizes, so that few programs are compiled. Ctrl-C takes effect between two batches.

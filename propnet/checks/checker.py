@@ -3,7 +3,7 @@
 import dataclasses
 
 from gdlx.propnet.checks import growth, overview, structure, unused_forms, variables, vocabulary
-from gdlx.propnet.common import plurals
+from gdlx.propnet.common.text import plurals
 from gdlx.propnet.syntax import diagnostics, kif, rulesheet, source
 
 Diagnostic = diagnostics.Diagnostic  # a field of CheckReport hides the module

@@ -1,6 +1,6 @@
 """Finds the keyword that a misspelt relation may have meant."""
 
-from gdlx.propnet.common import suggestions
+from gdlx.propnet.common.text import suggestions
 from gdlx.propnet.syntax import terms
 
 _CUTOFF = 0.75  # `dose` for `does` is this similar

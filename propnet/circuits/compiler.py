@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from gdlx.propnet.circuits import aig, build, input_constraints, propnet
 from gdlx.propnet.circuits.passes import absorb, constants, equal_registers, factor, flatten, invariants
-from gdlx.propnet.common import deadlines, limits, plurals
+from gdlx.propnet.common import deadlines, limits
+from gdlx.propnet.common.text import plurals
 from gdlx.propnet.datalog import stratify
 from gdlx.propnet.grounding import ground
 from gdlx.propnet.syntax import diagnostics, rulesheet

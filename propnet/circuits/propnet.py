@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.propnet.circuits import aig
-from gdlx.propnet.common import plurals
+from gdlx.propnet.common.text import plurals
 from gdlx.propnet.syntax import diagnostics, terms
 
 Ints = npt.NDArray[np.int32]

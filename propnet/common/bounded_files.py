@@ -12,7 +12,8 @@ import os
 import stat
 from typing import Any, NoReturn
 
-from gdlx.propnet.common import errors, printable
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import printable
 
 Path = str | os.PathLike[str]
 

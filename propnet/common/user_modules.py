@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import NamedTuple
 
-from gdlx.propnet.common import errors, printable
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import printable
 
 _NAME = re.compile(r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<attribute>[^\W\d]\w*)(?::(?P<options>.*))?", re.DOTALL)
 _LONGEST = 300  # characters of the message of somebody else's error

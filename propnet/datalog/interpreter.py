@@ -7,7 +7,8 @@ The tests use the interpreter as the reference for the compiler, so it shares no
 import collections
 from collections.abc import Callable, Iterable, Mapping
 
-from gdlx.propnet.common import graphs, plurals
+from gdlx.propnet.common import graphs
+from gdlx.propnet.common.text import plurals
 from gdlx.propnet.datalog import joins, program, safety
 from gdlx.propnet.syntax import diagnostics, ground_terms, rulesheet, terms
 

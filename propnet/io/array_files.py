@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from gdlx.propnet.common import bounded_files, printable
+from gdlx.propnet.common import bounded_files
+from gdlx.propnet.common.text import printable
 
 MAX_BYTES = 2**34  # of a file of arrays
 _MAX_MEMBERS = 10_000

@@ -4,7 +4,7 @@
 ; Rock-paper-scissors with 5 signs.
 """
 
-from gdlx.propnet.common import suggestions
+from gdlx.propnet.common.text import suggestions
 from gdlx.propnet.library import (
     connect_four,
     game,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.propnet.circuits import memo, propnet
-from gdlx.propnet.common import plurals
+from gdlx.propnet.common.text import plurals
 from gdlx.propnet.symmetries import game_graph, graph_automorphisms, proof
 
 Longs = npt.NDArray[np.int64]

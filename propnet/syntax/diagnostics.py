@@ -7,7 +7,8 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 
-from gdlx.propnet.common import errors, printable
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import printable
 from gdlx.propnet.syntax import source
 
 _MAX_RENDERED = 50  # diagnostics in the text of one error

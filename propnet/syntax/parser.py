@@ -3,7 +3,7 @@
 import dataclasses
 from typing import NoReturn
 
-from gdlx.propnet.common import plurals
+from gdlx.propnet.common.text import plurals
 from gdlx.propnet.syntax import diagnostics, kif, source, terms
 
 MAX_LITERALS = 1_000  # planning a rule and expanding its `or` parts take quadratic time

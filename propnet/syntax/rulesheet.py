@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import re
 
-from gdlx.propnet.common import plurals
+from gdlx.propnet.common.text import plurals
 from gdlx.propnet.syntax import diagnostics, infix, kif, parser, source, terms
 
 _PRAGMA = re.compile(  # a line of its own, also where lines end with a lone carriage return

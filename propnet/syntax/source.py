@@ -7,7 +7,8 @@ import pathlib
 import re
 from typing import NamedTuple
 
-from gdlx.propnet.common import bounded_files, printable
+from gdlx.propnet.common import bounded_files
+from gdlx.propnet.common.text import printable
 
 MAX_BYTES = 4 * 2**20
 _LINE_END = re.compile(r"\r\n|\r|\n")

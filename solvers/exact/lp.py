@@ -18,7 +18,8 @@ import scipy.optimize
 import scipy.sparse
 
 from gdlx.envs.trees import game_tree
-from gdlx.propnet.common import errors, plurals
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import plurals
 from gdlx.solvers import tabular_policies
 
 # Payoffs in the program. CFR is faster well before that: "Linear programming" in docs/development/results-log.md.

@@ -27,7 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs.trees import game_tree, sequence_form
-from gdlx.propnet.common import errors, plurals
+from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import plurals
 from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.exact import batch, lp
 from gdlx.solvers.runs import result_folder

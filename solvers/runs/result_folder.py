@@ -24,7 +24,8 @@ import numpy as np
 import gdlx
 from gdlx.envs import game_spec, payoffs
 from gdlx.envs.trees import game_tree, unroll
-from gdlx.propnet.common import atomic_files, bounded_files, errors, printable
+from gdlx.propnet.common import atomic_files, bounded_files, errors
+from gdlx.propnet.common.text import printable
 from gdlx.propnet.io import array_files
 from gdlx.solvers import algorithms, tabular_policies
 from gdlx.solvers.exact import regret_matching

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from gdlx.envs import dynamics, game_facts, game_spec, payoffs
-from gdlx.envs.trees import size_estimate, unroll
+from gdlx.envs.trees import unroll
+from gdlx.envs.trees.estimates import size_estimate
 from gdlx.propnet import games
 from gdlx.propnet.simulate import machine, random_play, straight_line
 from gdlx.tests.helpers import sheets

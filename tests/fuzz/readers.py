@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import game_spec
-from gdlx.experiments.bench import figures_file, harness
+from gdlx.experiments.bench import harness
+from gdlx.experiments.bench.measuring import figures_file
 from gdlx.experiments.reports import gather, report
 from gdlx.experiments.studies import result_cache
 from gdlx.experiments.sweeps import config as sweep_config

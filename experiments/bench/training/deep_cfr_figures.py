@@ -18,7 +18,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gdlx.experiments.bench import children, harness
+from gdlx.experiments.bench import harness
+from gdlx.experiments.bench.measuring import children
 
 if TYPE_CHECKING:
     from gdlx.nets.learners import deep_cfr

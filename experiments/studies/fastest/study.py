@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.stats
 
 from gdlx.envs import devices
-from gdlx.experiments.bench import host_machine
+from gdlx.experiments.bench.measuring import host_machine
 from gdlx.experiments.studies import plots, study_registry
 from gdlx.experiments.studies.fastest import racing
 

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from gdlx.envs import game_spec
-from gdlx.experiments.bench import host_machine
+from gdlx.experiments.bench.measuring import host_machine
 from gdlx.propnet import games
 from gdlx.solvers import algorithms, tasks
 from gdlx.solvers.runs import solver_run

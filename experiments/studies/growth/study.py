@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gdlx.envs import devices
-from gdlx.experiments.bench import host_machine
+from gdlx.experiments.bench.measuring import host_machine
 from gdlx.experiments.studies import plots, result_cache, study_registry
 from gdlx.experiments.studies.growth import measuring
 from gdlx.solvers.runs import result_folder

@@ -14,7 +14,7 @@ import pytest
 import gdlx
 from gdlx.envs import env as envs
 from gdlx.envs import make_env
-from gdlx.envs.packed import packed_env
+from gdlx.envs.packed import packed_env, word_arrays
 from gdlx.envs.views import info_key
 from gdlx.propnet import library
 from gdlx.solvers.mccfr import table_rows
@@ -255,7 +255,7 @@ def test_hashes_of_many_rows_are_added_in_parts(rows: int) -> None:
     random = np.random.default_rng(rows)
     events = random.integers(0, 2**32, (2, rows, 3), np.uint32)
     constants = info_key.hash_constants(rows, 1)
-    hashed = jax.jit(functools.partial(packed_env.hash_rows, table=constants))(events)
+    hashed = jax.jit(functools.partial(word_arrays.hash_rows, table=constants))(events)
     bits = events[:, :, None, :] >> np.arange(32, dtype=np.uint32)[:, None] & 1
     for word, column in zip(hashed, constants.T, strict=True):
         np.testing.assert_array_equal(word, (bits * column[:, None, None]).sum(axis=1, dtype=np.uint32))

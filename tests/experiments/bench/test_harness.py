@@ -19,16 +19,14 @@ from gdlx import cli
 from gdlx.experiments.bench import (
     cfr_bench,
     compile_bench,
-    figures_file,
     harness,
-    host_machine,
     mccfr_bench,
     playout_bench,
-    ratio_plot,
     read_bench,
     search_bench,
     start_bench,
 )
+from gdlx.experiments.bench.measuring import figures_file, host_machine, ratio_plot
 from gdlx.experiments.bench.playouts import playout_plot
 from gdlx.propnet.checks import checker
 from gdlx.propnet.syntax import source

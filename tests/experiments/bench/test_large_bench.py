@@ -5,7 +5,8 @@ import pathlib
 import pytest
 
 from gdlx.envs import compilation_cache
-from gdlx.experiments.bench import children, large_bench
+from gdlx.experiments.bench import large_bench
+from gdlx.experiments.bench.measuring import children
 
 
 @pytest.mark.parametrize("game", ["phantom_ttt:width=2,height=3", "dark_hex:columns=2,rows=2"])

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import strategies as st
 
 from gdlx.envs import game_spec
-from gdlx.experiments.reports import configurations, curves, figures, gather, style, svg
+from gdlx.experiments.reports import configurations, curves, figures, gather
+from gdlx.experiments.reports.drawing import style, svg
 from gdlx.solvers import tabular_policies, tasks
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import driver, result_folder

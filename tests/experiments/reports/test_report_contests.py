@@ -8,7 +8,8 @@ import pytest
 
 import gdlx
 from gdlx.envs import game_spec
-from gdlx.experiments.reports import gather, propnet_figure, report
+from gdlx.experiments.reports import gather, report
+from gdlx.experiments.reports.drawing import propnet_figure
 from gdlx.experiments.sweeps import query
 from gdlx.nets import checkpoints
 from gdlx.nets.learners import learner_registry

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gdlx.experiments.reports import gather, markup, report, style
+from gdlx.experiments.reports import gather, report
+from gdlx.experiments.reports.drawing import markup, style
 from gdlx.tests.helpers import browser, commands, reports
 
 GDLX = [sys.executable, "-m", "gdlx.cli"]

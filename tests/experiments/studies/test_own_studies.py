@@ -14,7 +14,7 @@ import pytest
 
 import gdlx
 from gdlx.envs import game_spec
-from gdlx.experiments.bench import host_machine
+from gdlx.experiments.bench.measuring import host_machine
 from gdlx.experiments.studies import baselines, result_cache, study_registry
 from gdlx.experiments.studies.batch_size import study as batch_size
 from gdlx.experiments.studies.fastest import racing

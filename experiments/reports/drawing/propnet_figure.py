@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gdlx.experiments.reports import markup
+from gdlx.experiments.reports.drawing import markup
 from gdlx.propnet.circuits import aig, propnet
 from gdlx.propnet.io import dot
 

@@ -8,18 +8,18 @@ import time
 
 import pytest
 
-from gdlx.experiments.bench import children
+from gdlx.experiments.bench.measuring import children
 
 SLEEP = "import time; time.sleep(600)"
 COMMAND = f"""
 import sys
-from gdlx.experiments.bench import children
+from gdlx.experiments.bench.measuring import children
 children.run([sys.executable, "-c", "import os; print(os.getpid(), flush=True); {SLEEP}"], stdout=None)
 """
 FUNCTION = """
 import os, time
-from gdlx.experiments.bench import children
-from gdlx.tests.experiments.bench import test_children
+from gdlx.experiments.bench.measuring import children
+from gdlx.tests.experiments.bench.measuring import test_children
 if __name__ == "__main__":
     children.call(test_children.report_and_sleep)
 """

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gdlx.envs.trees import game_tree, size_estimate
+from gdlx.envs.trees import game_tree
+from gdlx.envs.trees.estimates import size_estimate
 from gdlx.envs.trees.factored import unroll_blocks
 from gdlx.propnet.circuits import memo, propnet
 

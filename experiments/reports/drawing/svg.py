@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.experiments.reports import markup
+from gdlx.experiments.reports.drawing import markup
 
 Floats = npt.NDArray[np.float64]
 

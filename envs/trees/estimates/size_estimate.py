@@ -21,7 +21,7 @@ Hashes = npt.NDArray[np.uint64]
 _CHUNK = 2**13  # matches played in parallel
 _PRIME, _OFFSET = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
 _ERRORS, _MOST_EXPONENT = 4.0, 100.0  # standard errors that an interval extends to both sides
-_BYTES_PER_EDGE = 100  # that unrolling needs for every joint action of its widest step
+BYTES_PER_EDGE = 100  # that unrolling needs for every joint action of its widest step
 
 
 class Interval(NamedTuple):
@@ -94,7 +94,7 @@ class SizeEstimate(NamedTuple):
     @property
     def bytes(self) -> float:
         """Memory that unrolling needs if no histories can be merged."""
-        return _BYTES_PER_EDGE * max(self.histories)
+        return BYTES_PER_EDGE * max(self.histories)
 
 
 class SizeEstimator:

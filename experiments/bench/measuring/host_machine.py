@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from gdlx.envs import devices
-from gdlx.experiments.bench import children
+from gdlx.experiments.bench.measuring import children
 
 T = TypeVar("T")
 

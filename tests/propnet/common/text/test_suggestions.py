@@ -3,7 +3,7 @@
 import pytest
 
 from gdlx.propnet import library
-from gdlx.propnet.common import suggestions
+from gdlx.propnet.common.text import suggestions
 from gdlx.solvers import algorithms
 from gdlx.tests.helpers import paths
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from gdlx.envs import game_facts
-from gdlx.envs.trees import game_tree, infoset_estimate, size_estimate, unroll
-from gdlx.envs.trees.factored import block_estimate, unroll_blocks
+from gdlx.envs.trees import game_tree, unroll
+from gdlx.envs.trees.estimates import block_estimate, infoset_estimate, size_estimate
+from gdlx.envs.trees.factored import unroll_blocks
 from gdlx.propnet import games
 from gdlx.tests.helpers import sheets
 

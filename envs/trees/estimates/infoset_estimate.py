@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs.packed import words
-from gdlx.envs.trees import size_estimate, unique_rows
+from gdlx.envs.trees import unique_rows
+from gdlx.envs.trees.estimates import size_estimate
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import seeds
 from gdlx.propnet.simulate import joint_actions, machine

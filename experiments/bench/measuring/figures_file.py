@@ -10,8 +10,10 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gdlx.experiments.bench import harness, host_machine
-from gdlx.propnet.common import atomic_files, bounded_files, errors, printable
+from gdlx.experiments.bench import harness
+from gdlx.experiments.bench.measuring import host_machine
+from gdlx.propnet.common import atomic_files, bounded_files, errors
+from gdlx.propnet.common.text import printable
 
 _PACKAGES = ("gdlx", "jax", "jaxlib", "numpy", "clingo", "open_spiel", "pgx")
 

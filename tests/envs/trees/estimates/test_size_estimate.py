@@ -3,7 +3,8 @@
 import pytest
 
 from gdlx.envs import game_spec
-from gdlx.envs.trees import size_estimate, unroll
+from gdlx.envs.trees import unroll
+from gdlx.envs.trees.estimates import size_estimate
 from gdlx.propnet import games
 from gdlx.tests.helpers import sheets
 

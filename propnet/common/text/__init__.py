@@ -1,0 +1,1 @@
+"""Text of messages: counts with nouns, near names, nothing that a terminal would obey."""
