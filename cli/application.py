@@ -151,9 +151,9 @@ def _options_of(command: str) -> set[str]:
 
 def _options_elsewhere(arguments: Sequence[str]) -> dict[str, str]:
     """The options that the command of these arguments lacks, each with a command that has it."""
-    own = _options_of(arguments[0]) if arguments else set()
+    command_options = _options_of(arguments[0]) if arguments else set()
     last_first = sorted(_COMMAND_PARAMETERS, key=lambda name: name == "solve")  # the one with most of them decides
-    return {option: name for name in last_first for option in _options_of(name) - own}
+    return {option: name for name in last_first for option in _options_of(name) - command_options}
 
 
 def _unexpected(error: Exception, arguments: Sequence[str], *, as_json: bool) -> int:

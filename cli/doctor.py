@@ -32,12 +32,12 @@ def doctor(
         else:
             console.say(f"removed {freed / 2**20:.1f} MB from {cache.cache_dir()}")
         return
-    found, problem = _devices()
+    names, problem = _devices()
     cached = (*cache.list_entries(), *tree_cache.entries(), *compilation_cache.entries())
     report = {
         "gdlx": gdlx.__version__,
         **dataclasses.asdict(host_machine.describe()),
-        "devices": found,
+        "devices": names,
         "devices_error": problem,
         "cache": str(cache.cache_dir()),
         "cache_mb": round(sum(size for _, size in cached) / 2**20, 1),
@@ -78,9 +78,9 @@ def _devices() -> tuple[list[str], str | None]:
 
     problem = devices.explain_missing()
     try:
-        found = jax.devices()
+        present = jax.devices()
     except RuntimeError:
-        found = []
-    return [f"{device.platform}:{device.id} {device.device_kind}" for device in found], (
+        present = []
+    return [f"{device.platform}:{device.id} {device.device_kind}" for device in present], (
         None if problem is None else console.in_options(problem)
     )

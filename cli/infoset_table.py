@@ -29,7 +29,7 @@ def rows(
     """
     numbers = range(len(solved.tree.players)) if player is None else [solved.player(player)]
     key = declaration_order.declaration_key(_rules(task))
-    found: list[Row] = []
+    table: list[Row] = []
     for number in numbers:
         infosets = solved.tree.players[number]
         if history is not None:
@@ -39,19 +39,19 @@ def rows(
         else:
             steps, labels = infosets.step.tolist(), list(infosets.labels)
             chosen = sorted(range(infosets.sets), key=lambda n: (steps[n], key(labels[n])))
-        found += _rows_of(task, solved, number, chosen)
-    return found
+        table += _rows_of(task, solved, number, chosen)
+    return table
 
 
-def listed(found: list[Row]) -> dict[str, int]:
+def listed(table: list[Row]) -> dict[str, int]:
     """Return how many information sets of each player are in the list, for the JSON output."""
-    return dict(collections.Counter(row["player"] for row in found))
+    return dict(collections.Counter(row["player"] for row in table))
 
 
-def explain_limit(found: list[Row], solved: "solution.Solution") -> str | None:
+def explain_limit(table: list[Row], solved: "solution.Solution") -> str | None:
     """Say of which players only the first information sets are in the list of whole players; None if of none."""
     totals = {player.name: player.sets for player in solved.tree.players}
-    cut = [f"{count:,} of {totals[name]:,} of {name}" for name, count in listed(found).items() if count < totals[name]]
+    cut = [f"{count:,} of {totals[name]:,} of {name}" for name, count in listed(table).items() if count < totals[name]]
     return f"listed are the first information sets only, {' and '.join(cut)}; --all lists all" if cut else None
 
 
@@ -89,9 +89,9 @@ def _rules(task: "tasks.Task") -> str:
         return ""
 
 
-def show(found: list[Row], solved: "solution.Solution", *, is_whole: bool, show_all: bool) -> None:
+def show(table: list[Row], solved: "solution.Solution", *, is_whole: bool, show_all: bool) -> None:
     """Print the first information sets, or all that were found; `is_whole` if these are of whole players."""
-    shown = found if show_all else found[:_SHOWN_SETS]
+    shown = table if show_all else table[:_SHOWN_SETS]
     has_values = any("value" in row for row in shown)
     columns = ("player", "history", *(("reach", "value") if has_values else ()), "policy")
     cells = []
@@ -102,8 +102,8 @@ def show(found: list[Row], solved: "solution.Solution", *, is_whole: bool, show_
     console.show_table(columns, cells, numbers=("reach", "value"))
     if has_values:
         console.say("in brackets: the expected payoff if the player takes that action there")
-    players = {row["player"] for row in found}
-    total = sum(player.sets for player in solved.tree.players if player.name in players) if is_whole else len(found)
+    players = {row["player"] for row in table}
+    total = sum(player.sets for player in solved.tree.players if player.name in players) if is_whole else len(table)
     if len(shown) < total:
         console.say(f".. and {total - len(shown):,} more information sets; use --all, --player or -o policy.csv")
 

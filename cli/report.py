@@ -45,6 +45,6 @@ def report(
         )
     else:
         counts = {"run": written.runs, "contest": written.contests, "training": written.trainings}
-        found = ", ".join(plurals.count(count, what) for what, count in counts.items() if count)
+        contents = ", ".join(plurals.count(count, what) for what, count in counts.items() if count)
         games = plurals.count(len(written.games), "game")
-        console.say(f"{found} of {games} in {output}, {written.size / 1e6:.2f} MB")
+        console.say(f"{contents} of {games} in {output}, {written.size / 1e6:.2f} MB")

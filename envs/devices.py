@@ -47,19 +47,19 @@ def explain_missing() -> str | None:
     import jax.extend
 
     config: Any = jax.config
-    wanted = config.jax_platforms
+    platforms = config.jax_platforms
     try:
         jax.devices()
         return None
     except (AssertionError, RuntimeError) as error:  # without a message if no plugin for the platform is installed
         reason = f" ({error})" if str(error) else ""
-    if not wanted:
+    if not platforms:
         return f"jax finds no device{reason}"
     config.update("jax_platforms", None)
     clear_backends: Any = jax.extend.backend.clear_backends
     clear_backends()
-    found = ", ".join(f"{device.platform}:{device.id}" for device in jax.devices())
+    available = ", ".join(f"{device.platform}:{device.id}" for device in jax.devices())
     return (
-        f"jax finds no device of the platform {wanted}{reason}. It finds {found}: choose another `device=`, or install "
-        "the driver and the variant of jax for the one that you want"
+        f"jax finds no device of the platform {platforms}{reason}. It finds {available}: choose another `device=`, or "
+        "install the driver and the variant of jax for the one that you want"
     )

@@ -106,8 +106,10 @@ class PPO:
 
         nothing = jnp.zeros_like(steps.payoff[0]), jnp.zeros_like(steps.weight[0])
         _, (payoffs, known) = jax.lax.scan(backwards, nothing, (steps.payoff, steps.weight), reverse=True)
-        own = jnp.take_along_axis(payoffs, jnp.maximum(players, 0)[:, :, None], axis=2)[:, :, 0]
-        return games, steps._replace(payoff=own * SCALE, weight=((players >= 0) & known).astype(jnp.float32))
+        payoff_of_mover = jnp.take_along_axis(payoffs, jnp.maximum(players, 0)[:, :, None], axis=2)[:, :, 0]
+        return games, steps._replace(
+            payoff=payoff_of_mover * SCALE, weight=((players >= 0) & known).astype(jnp.float32)
+        )
 
     def policy(self, params: Params) -> Any:
         """The network as a function of information sets, which `gdlx.evaluate` judges."""

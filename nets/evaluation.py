@@ -70,9 +70,9 @@ def value_accuracy(learner: self_play.SelfPlay, parameters: Any, task: tasks.Tre
         features = jnp.asarray(learner.encoder.encode_infosets(task.tree, number))
         value = networks.apply_network(learner.network, parameters, features).value[:, number] * learner.scale
         predicted.append(np.asarray(value, np.float64))
-        found = infoset_values.infoset_values(task.tree, policies, number)
-        exact.append(np.nan_to_num(found.value))
-        weight.append(found.reach)
+        values_of_sets = infoset_values.infoset_values(task.tree, policies, number)
+        exact.append(np.nan_to_num(values_of_sets.value))
+        weight.append(values_of_sets.reach)
     x, y, w = (np.concatenate(parts) for parts in (predicted, exact, weight))
     w = w / w.sum()
     low, high = task.payoff_range

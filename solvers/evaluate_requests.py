@@ -247,15 +247,20 @@ def _bound_policy(
         policies = policy_source.fill_missing(task.tree, sparse).policies
         with callbacks.stage(f"bound of {named.game.spec}"):
             seconds = search_bounds.DEFAULT_SECONDS if request.bound_seconds is None else request.bound_seconds
-            found = function_bound.search(
+            result = function_bound.search(
                 task.packed, function, source.name, seconds=seconds, steps=steps, seed=request.seed
             )
-        if found.missing:
+        if result.missing:
             callbacks.warn(
-                f"{source.name} has nothing for {found.missing:,} information sets that matches reached, which are "
+                f"{source.name} has nothing for {result.missing:,} information sets that matches reached, which are "
                 "played uniformly"
             )
-        table, value, value_error, bound = found.table, found.value, found.value_error, BoundResult(found.bound, False)
+        table, value, value_error, bound = (
+            result.table,
+            result.value,
+            result.value_error,
+            BoundResult(result.bound, False),
+        )
     load = int(hash_table.count_used(table.table)) / len(table.table.high)
     metrics = driver.Metrics(0, 0.0, value, (), load=load, value_error=value_error)
     measured = solution.Solution(task.tree, source.name, policies, (metrics,), table=table)

@@ -56,9 +56,9 @@ def infoset_values(tree: game_tree.GameTree, policies: tabular_policies.Policies
     for begin, end in reversed(tabular_policies.step_ranges(player)):
         first, last = player.first[begin], player.first[end]
         starts, parent = player.first[begin:end] - first, player.parent[begin:end]
-        for sums, found in ((payoff_sums, totals), (mass_sums, others_reach)):
-            found[begin:end] = np.add.reduceat(policy[first:last] * sums[first:last], starts)
-            np.add.at(sums, parent, found[begin:end])
+        for sums, totals_of_sets in ((payoff_sums, totals), (mass_sums, others_reach)):
+            totals_of_sets[begin:end] = np.add.reduceat(policy[first:last] * sums[first:last], starts)
+            np.add.at(sums, parent, totals_of_sets[begin:end])
     is_reached = others_reach > 0
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where(is_reached, totals / others_reach, np.nan)

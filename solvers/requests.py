@@ -107,15 +107,15 @@ class SolveRequest:
         >>> sorted(SolveRequest("kuhn_poker").candidates)
         ['blocks', 'sampling', 'states', 'tree']
         """
-        found: dict[plan.Method, algorithms.Algorithm] = {}
+        candidates: dict[plan.Method, algorithms.Algorithm] = {}
         asked = (self.iterations, self.every, *(value for name, value in self.settings.items() if name != "seed"))
         is_iterative = self.simultaneous or any(value is not None for value in asked)
         for method, name in plan.ALGORITHMS.items():
             if is_iterative and algorithms.find(name).is_direct:
                 continue
             with contextlib.suppress(errors.UserError):
-                found[method] = self._candidate(name)
-        return found
+                candidates[method] = self._candidate(name)
+        return candidates
 
     def _candidate(self, name: str) -> algorithms.Algorithm:
         base = algorithms.find(name)

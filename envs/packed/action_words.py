@@ -121,8 +121,8 @@ def on_shards(mesh: jax.sharding.Mesh | None, function: Callable[..., Words], *a
         out_specs=jax.tree.map(lambda x: _Spec(*(None,) * (len(x.shape) - 1), names), shapes),
         check_vma=False,
     )
-    found: Words = mapped(*arguments)
-    return found
+    words_of_batch: Words = mapped(*arguments)
+    return words_of_batch
 
 
 def word_numbers(rows: jax.Array) -> jax.Array:
@@ -171,8 +171,8 @@ def _choose(rows: jax.Array, numbers: jax.Array, seed: jax.Array) -> jax.Array:
     ranks = []
     for player in range(players):
         streams = rng.make_streams(seed ^ np.uint32(player * 0x9E3779B9 & 0xFFFFFFFF), numbers[0, 0], words)
-        own = count[:, player * words : (player + 1) * words]
-        ranks.append(random_move.draw_ranks(streams, [own])[1][0])
+        player_count = count[:, player * words : (player + 1) * words]
+        ranks.append(random_move.draw_ranks(streams, [player_count])[1][0])
     rank = jnp.concatenate(ranks, axis=1) if ranks else jnp.zeros((count.shape[0], 0), jnp.uint32)
     return lower.run(choosing, jnp.concatenate([flat, rank])).reshape(rows.shape)
 

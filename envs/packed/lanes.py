@@ -80,8 +80,8 @@ def unpack_games(rows: jax.Array) -> jax.Array:
     size = min(words, CHUNK_WORDS)
     of_game = of_lane.reshape(groups, 32, words // size, size).transpose(2, 1, 3, 0)  # [C, 32, K, G]
     bits = (of_game[..., None] >> np.arange(32, dtype=np.uint32)) & jnp.uint32(1)
-    found: jax.Array = bits.reshape(32 * words, 32 * groups)[:, :features] != 0
-    return found
+    games: jax.Array = bits.reshape(32 * words, 32 * groups)[:, :features] != 0
+    return games
 
 
 def _transpose_bits(squares: jax.Array) -> jax.Array:

@@ -110,8 +110,8 @@ class TurnBasedBatch:
             return self.batched.observe(states, encoder)
         rows = self.batched.player_rows(states, encoder)
         turns = self._deciders(states)[1]
-        own = functools.reduce(jnp.bitwise_or, rows & turns[:, None])
-        return lanes.unpack_games(own)[: self.batched.batch]
+        mover_bits = functools.reduce(jnp.bitwise_or, rows & turns[:, None])
+        return lanes.unpack_games(mover_bits)[: self.batched.batch]
 
     def info_key(self, states: batched_env.BatchedState) -> jax.Array:
         """uint32[B, 2] keys of the current player's information sets, 0 where there is none."""

@@ -60,7 +60,7 @@ def _following(
     role = [n for n, other in enumerate(game.roles) if not other.is_random][player]
     moves = len(game.roles[role].moves)
     following = np.zeros((len(children), words.shape[1]), np.uint64)
-    found = np.zeros(len(children), np.bool_)
+    reached = np.zeros(len(children), np.bool_)
     for part in transitions.expand(game, states, judge.legal(states), percepts_of=(player,)):
         percepts = np.concatenate([part.percepts[player], views.percepts[views.percept[children]].T], axis=1)
         rows = unique_rows.number_rows(
@@ -83,7 +83,7 @@ def _following(
             )
         edge = by_row[rows.number[edges:]]
         following[edge >= 0] = after[edge[edge >= 0]]
-        found |= edge >= 0
-    if not found.all():
+        reached |= edge >= 0
+    if not reached.all():
         raise known_state.UnknownStateError(f"the tree of {tree.name} was unrolled from other rules")
     return following

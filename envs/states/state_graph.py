@@ -244,8 +244,8 @@ class _Builder:
         parts, distinct = [], []
         for part in transitions.expand(self.game, states, legal, percepts_of=self.unproved):
             deadlines.check()
-            if (found := transitions.find_ambiguity(self.game, states, part)) is not None:
-                raise HiddenStateError(_explain(self.game, found))
+            if (ambiguity := transitions.find_ambiguity(self.game, states, part)) is not None:
+                raise HiddenStateError(_explain(self.game, ambiguity))
             following = state_labels.pack_columns(part.following)
             numbering = state_index.number_words(following)
             parts.append(numbering.number)

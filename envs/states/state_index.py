@@ -101,9 +101,9 @@ class StateIndex:
         for hashes, states in self._runs:
             place = np.minimum(np.searchsorted(hashes, key), len(hashes) - 1)
             hits = np.flatnonzero((hashes[place] == key) & (number < 0))
-            found = states[place[hits]]
-            equal = (known[found] == rows[hits]).all(axis=1)
-            number[hits[equal]] = found[equal]
+            candidates = states[place[hits]]
+            equal = (known[candidates] == rows[hits]).all(axis=1)
+            number[hits[equal]] = candidates[equal]
         return number
 
     def _push(self, hashes: Words, states: Longs) -> None:

@@ -52,9 +52,9 @@ def infer_state_information(game: propnet.PropNet, seed: int = 0) -> StateInform
     uncertain = [n for n, role in enumerate(game.players) if not by_playing.sees_everything(game, role)]
     if not uncertain:
         return StateInformation(True, True)
-    found = _search(game, uncertain, seed)
-    if found is not None:
-        return StateInformation(False, True, tuple(uncertain), found)
+    ambiguity = _search(game, uncertain, seed)
+    if ambiguity is not None:
+        return StateInformation(False, True, tuple(uncertain), ambiguity)
     unproved = tuple(player for player in uncertain if not _is_proved(game, player))
     return StateInformation(True, not unproved, unproved)
 
@@ -78,8 +78,8 @@ def _search(game: propnet.PropNet, players: list[int], seed: int) -> transitions
                     columns.append(column)
         states = step.state[:, columns]
         for part in transitions.expand(game, states, step.legal[:, columns], percepts_of=players):
-            if (found := transitions.find_ambiguity(game, states, part)) is not None:
-                return found
+            if (ambiguity := transitions.find_ambiguity(game, states, part)) is not None:
+                return ambiguity
     return None
 
 

@@ -52,7 +52,7 @@ _SMALL, _TINY = 4, 256  # cells of a table, and of all tables together
 class SparseEntries(NamedTuple):
     """The remaining terminals, one by one. Axes: T terminals, P players, m sequences of the player that have any."""
 
-    own: jax.Array  # [T] int32 below m, sorted
+    sequence: jax.Array  # [T] int32 below m, sorted
     others: jax.Array  # [P - 1, T] int32, places in the flat vectors of the other players
     payoff: jax.Array  # [T] float
     rows: jax.Array  # [m] int32, places in the player's flat vector

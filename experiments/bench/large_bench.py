@@ -67,89 +67,92 @@ def figures() -> Iterator[harness.Figure]:
         yield from _state_figures(game, seconds, children.call(measure_states, game))
 
 
-def _state_figures(game: str, seconds: float, found: dict[str, float]) -> Iterator[harness.Figure]:
-    yield harness.Figure(f"{game}: states", found["states"], "")
+def _state_figures(game: str, seconds: float, measured: dict[str, float]) -> Iterator[harness.Figure]:
+    yield harness.Figure(f"{game}: states", measured["states"], "")
     yield harness.Figure(
         f"{game}: from the rules to an exact equilibrium by backward induction, processor time",
-        found["seconds"],
+        measured["seconds"],
         "s",
         target=harness.Target(seconds),
     )
     yield harness.Figure(
-        f"{game}: its exploitability, of the range", found["exploitability"], "", target=harness.Target(1e-9)
+        f"{game}: its exploitability, of the range", measured["exploitability"], "", target=harness.Target(1e-9)
     )
 
 
-def _symmetric_figures(game: str, known: _Known, found: dict[str, float]) -> Iterator[harness.Figure]:
+def _symmetric_figures(game: str, known: _Known, measured: dict[str, float]) -> Iterator[harness.Figure]:
     name = f"{game} without symmetric information sets"
     yield harness.Figure(
         f"{name}: difference from the published {known.terminals:,} terminal histories",
-        abs(found["terminals"] - known.terminals),
+        abs(measured["terminals"] - known.terminals),
         "",
         target=harness.Target(0),
     )
-    yield harness.Figure(f"{name}: from the rules to the sequence form, processor time", found["unroll"], "s")
-    yield harness.Figure(f"{name}: peak memory", found["memory"], "GiB")
-    yield harness.Figure(f"{name}: an iteration of CFR+, processor time", found["iteration"], "s")
+    yield harness.Figure(f"{name}: from the rules to the sequence form, processor time", measured["unroll"], "s")
+    yield harness.Figure(f"{name}: peak memory", measured["memory"], "GiB")
+    yield harness.Figure(f"{name}: an iteration of CFR+, processor time", measured["iteration"], "s")
     yield harness.Figure(
         f"{name}: exact exploitability, processor time",
-        found["evaluation"],
+        measured["evaluation"],
         "s",
         target=harness.Target(known.symmetric),
     )
     yield harness.Figure(
         f"{name}: exploitability after {_ITERATIONS} iterations of CFR+, of the range",
-        100 * found["exploitability"],
+        100 * measured["exploitability"],
         "%",
     )
 
 
-def _abrupt_figures(found: dict[str, float]) -> Iterator[harness.Figure]:
+def _abrupt_figures(measured: dict[str, float]) -> Iterator[harness.Figure]:
     name = "abrupt phantom_ttt without symmetric information sets"
     yield harness.Figure(
         f"{name}: difference from the published {_ABRUPT_TERMINALS:,} terminal histories",
-        abs(found["terminals"] - _ABRUPT_TERMINALS),
+        abs(measured["terminals"] - _ABRUPT_TERMINALS),
         "",
         target=harness.Target(0),
     )
     yield harness.Figure(
         f"{name}: from the rules to an exact exploitability, processor time",
-        found["unroll"] + found["evaluation"],
+        measured["unroll"] + measured["evaluation"],
         "s",
         target=harness.Target(600),
     )
-    yield harness.Figure(f"{name}: peak memory", found["memory"], "GiB")
-    yield harness.Figure(f"{name}: an iteration of CFR+, processor time", found["iteration"], "s")
-    yield harness.Figure(f"{name}: exact exploitability, processor time", found["evaluation"], "s")
+    yield harness.Figure(f"{name}: peak memory", measured["memory"], "GiB")
+    yield harness.Figure(f"{name}: an iteration of CFR+, processor time", measured["iteration"], "s")
+    yield harness.Figure(f"{name}: exact exploitability, processor time", measured["evaluation"], "s")
 
 
-def _figures(game: str, known: _Known, found: dict[str, float]) -> Iterator[harness.Figure]:
+def _figures(game: str, known: _Known, measured: dict[str, float]) -> Iterator[harness.Figure]:
     peer = "published"
     for what, published in (("terminals", known.terminals), ("information_sets", known.information_sets)):
         yield harness.Figure(
             f"{game}: difference from the published {published:,} {_COUNTED[what]}",
-            abs(found[what] - published),
+            abs(measured[what] - published),
             "",
             target=harness.Target(0),
         )
     yield harness.Figure(
-        f"{game}: from the rules to the sequence form, processor time", found["unroll"], "s", target=harness.Target(120)
+        f"{game}: from the rules to the sequence form, processor time",
+        measured["unroll"],
+        "s",
+        target=harness.Target(120),
     )
-    yield harness.Figure(f"{game}: peak memory", found["memory"], "GiB", target=harness.Target(4))
+    yield harness.Figure(f"{game}: peak memory", measured["memory"], "GiB", target=harness.Target(4))
     yield harness.Figure(
-        f"{game}: an iteration of CFR+, processor time", found["iteration"], "s", target=harness.Target(0.5)
+        f"{game}: an iteration of CFR+, processor time", measured["iteration"], "s", target=harness.Target(0.5)
     )
     yield harness.Figure(
-        f"{game}: exact exploitability, processor time", found["evaluation"], "s", target=harness.Target(0.5)
+        f"{game}: exact exploitability, processor time", measured["evaluation"], "s", target=harness.Target(0.5)
     )
     yield harness.Figure(
         f"{game}: exploitability after {_ITERATIONS} iterations of CFR+, of the range",
-        100 * found["exploitability"],
+        100 * measured["exploitability"],
         "%",
     )
     yield harness.Figure(
         f"{game}: the first player's value after them, from -1 to 1",
-        found["value"],
+        measured["value"],
         "",
         better="higher",
         peer=peer,

@@ -66,8 +66,8 @@ def _rules(game: game_spec.GameSpec) -> str:
     """The text of a rulesheet that has been compiled."""
     if games.is_propnet_file(game.spec) and game.rules is None:
         return ""
-    found = games.find_source(rules=game.rules) if game.rules is not None else games.find_source(game.spec)
-    return printable.printable_lines(found.text[:_MAX_RULES]) + (" .." if len(found.text) > _MAX_RULES else "")
+    source = games.find_source(rules=game.rules) if game.rules is not None else games.find_source(game.spec)
+    return printable.printable_lines(source.text[:_MAX_RULES]) + (" .." if len(source.text) > _MAX_RULES else "")
 
 
 def _compile(game: game_spec.GameSpec) -> propnet.PropNet:

@@ -33,10 +33,10 @@ def styles(configurations: Configurations) -> list[str]:
     first = list(best.values())[:COLOURS]
     others = [number for number in measured if number not in first]
     coloured = sorted([*first, *others[: COLOURS - len(first)]])
-    found = ["" if configuration.error is None else "other" for configuration in configurations]
+    classes = ["" if configuration.error is None else "other" for configuration in configurations]
     for rank, number in enumerate(coloured):
-        found[number] = f"colour{rank}"
-    return found
+        classes[number] = f"colour{rank}"
+    return classes
 
 
 def convergence(configurations: Configurations, players: int) -> markup.Markup:

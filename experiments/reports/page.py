@@ -103,8 +103,8 @@ def _about(gathered: gather.GatheredRuns, games: int, now: datetime.datetime) ->
     counts = {"run": len(gathered.runs), "training": len(gathered.trainings)}
     for kind in ("match", "tournament"):
         counts[kind] = sum(record.kind == kind for record in gathered.contests)
-    found = ", ".join(plurals.count(count, what) for what, count in counts.items() if count)
-    yield f"{found} of {plurals.count(games, 'game')}. Made by gdlx {gdlx.__version__} on "
+    contents = ", ".join(plurals.count(count, what) for what, count in counts.items() if count)
+    yield f"{contents} of {plurals.count(games, 'game')}. Made by gdlx {gdlx.__version__} on "
     yield element("time", f"{now:%Y-%m-%d %H:%M} {now.tzname() or ''}".strip(), datetime=now.isoformat())
     solved_with = {", ".join(_versions(run)) for run in gathered.runs}
     yield f"; solved with {'; '.join(sorted(solved_with))}." if solved_with else "."

@@ -84,9 +84,9 @@ def _load_hash_table_policy(run: gather.RunRecord, subject: facts.LoadedGame) ->
     tables = []
     for number, player in enumerate(task.tree.players):
         high, low = infoset_keys.compute_infoset_keys(task.tree, number, task.env.num_actions)
-        wanted = _joined(high ^ table_rows.player_salt(number), low)
-        row = np.searchsorted(keys, wanted) % max(1, len(keys))
-        known = keys[row] == wanted if len(keys) else np.zeros(player.sets, bool)
+        keys_of_sets = _joined(high ^ table_rows.player_salt(number), low)
+        row = np.searchsorted(keys, keys_of_sets) % max(1, len(keys))
+        known = keys[row] == keys_of_sets if len(keys) else np.zeros(player.sets, bool)
 
         def policy_at(decision: int, player: game_tree.Player = player, row: npt.NDArray[np.intp] = row) -> Floats:
             moves = player.action[player.first[decision] : player.first[decision + 1]]

@@ -66,9 +66,9 @@ def parse(text: str) -> Condition:
     return where
 
 
-def rows(found: gather.GatheredRuns) -> list[Row]:
+def rows(gathered: gather.GatheredRuns) -> list[Row]:
     """A row for each solution, training, match and tournament; `kind` says which of them it is."""
-    return [*map(_row, found.runs), *map(_training_row, found.trainings), *map(_contest_row, found.contests)]
+    return [*map(_row, gathered.runs), *map(_training_row, gathered.trainings), *map(_contest_row, gathered.contests)]
 
 
 def _training_row(training: contest_records.TrainingRecord) -> Row:

@@ -1,6 +1,6 @@
 """Replay buffers on the device: the last C items, or a uniform sample of all items ever added (a reservoir).
 
-Both are pure functions of fixed shapes. Items are added in batches, with a mask `wanted` of those that count.
+Both are pure functions of fixed shapes. Items are added in batches, with a mask `to_add` of those that count.
 """
 
 from typing import Any, NamedTuple
@@ -50,16 +50,16 @@ def init(like: Any, capacity: int) -> ReplayBuffer:
     return ReplayBuffer(items, jnp.zeros((), jnp.int32))
 
 
-def add_fifo(buffer: ReplayBuffer, items: Any, wanted: jax.Array) -> ReplayBuffer:
-    """Adds items [B, ..] where `wanted` [B], and keeps the last C."""
-    after = _put(buffer, items, _numbers(buffer, wanted) % buffer.capacity, wanted)
+def add_fifo(buffer: ReplayBuffer, items: Any, to_add: jax.Array) -> ReplayBuffer:
+    """Adds items [B, ..] where `to_add` [B], and keeps the last C."""
+    after = _put(buffer, items, _numbers(buffer, to_add) % buffer.capacity, to_add)
     # A smaller count that means the same: a full buffer, and the same slot for the next item.
     wrapped = buffer.capacity + after.num_added % buffer.capacity
     return after._replace(num_added=jnp.where(after.num_added < MAX_COUNT, after.num_added, wrapped))
 
 
-def add_reservoir(buffer: ReplayBuffer, items: Any, wanted: jax.Array, bits: jax.Array) -> ReplayBuffer:
-    """Adds items [B, ..] where `wanted` [B], and keeps C of all, each with the same probability (Vitter 1985).
+def add_reservoir(buffer: ReplayBuffer, items: Any, to_add: jax.Array, bits: jax.Array) -> ReplayBuffer:
+    """Adds items [B, ..] where `to_add` [B], and keeps C of all, each with the same probability (Vitter 1985).
 
     Item n replaces a uniformly drawn one of the first n items, itself included, if that is among the C slots. After
     MAX_COUNT items n no longer grows: later items are then more likely to be kept than earlier ones.
@@ -67,12 +67,12 @@ def add_reservoir(buffer: ReplayBuffer, items: Any, wanted: jax.Array, bits: jax
     Args:
       buffer: the reservoir.
       items: a pytree of arrays [B, ..].
-      wanted: bool[B].
+      to_add: bool[B].
       bits: random, uint32[B].
     """
-    number = _numbers(buffer, wanted)
+    number = _numbers(buffer, to_add)
     drawn = _scale_bits(bits, number + 1)
-    after = _put(buffer, items, jnp.where(number < buffer.capacity, number, drawn), wanted)
+    after = _put(buffer, items, jnp.where(number < buffer.capacity, number, drawn), to_add)
     return after._replace(num_added=jnp.minimum(after.num_added, MAX_COUNT))
 
 
@@ -92,18 +92,18 @@ def sample(buffer: ReplayBuffer, key: jax.Array, count: int) -> Any:
     return jax.tree.map(lambda x: x[slot], buffer.items)
 
 
-def _numbers(buffer: ReplayBuffer, wanted: jax.Array) -> jax.Array:
+def _numbers(buffer: ReplayBuffer, to_add: jax.Array) -> jax.Array:
     """[B] the index of each item among all ever added."""
-    return buffer.num_added + jnp.cumsum(wanted.astype(jnp.int32)) - 1
+    return buffer.num_added + jnp.cumsum(to_add.astype(jnp.int32)) - 1
 
 
-def _put(buffer: ReplayBuffer, items: Any, slot: jax.Array, wanted: jax.Array) -> ReplayBuffer:
+def _put(buffer: ReplayBuffer, items: Any, slot: jax.Array, to_add: jax.Array) -> ReplayBuffer:
     """Stores items in their slots; the last of several in one slot."""
     capacity = buffer.capacity
     order = jnp.arange(slot.shape[0])
-    at = jnp.where(wanted & (slot < capacity), slot, capacity)
+    at = jnp.where(to_add & (slot < capacity), slot, capacity)
     last = jnp.full(capacity + 1, -1, jnp.int32).at[at].max(order)
     is_stored = (at < capacity) & (last[at] == order)
     target = jnp.where(is_stored, at, capacity)
     stored = jax.tree.map(lambda old, new: old.at[target].set(new, mode="drop"), buffer.items, items)
-    return ReplayBuffer(stored, buffer.num_added + jnp.sum(wanted, dtype=jnp.int32))
+    return ReplayBuffer(stored, buffer.num_added + jnp.sum(to_add, dtype=jnp.int32))

@@ -35,16 +35,16 @@ def load_class(name: ImportedName) -> type:
       AgentError: there is no such module or class, the module fails, or the class is not that of an agent.
     """
     module = user_modules.import_module(name.module, "agent", agent.AgentError)
-    found = getattr(module, name.class_name, None)
+    member = getattr(module, name.class_name, None)
     agents = [key for key, value in vars(module).items() if _is_agent_class(value)]
-    if found is None:
+    if member is None:
         near = suggestions.near_names(name.class_name, agents, most=1) or agents[:3]
         there = f"there is {', '.join(near)}" if near else "there is no agent in it"
         raise agent.AgentError(f"{name.module} has no class {name.class_name}; {there}")
-    if not isinstance(found, type) or not _is_agent_class(found):
-        what = "has no method `start_match(context, clock)`" if isinstance(found, type) else "is not a class"
+    if not isinstance(member, type) or not _is_agent_class(member):
+        what = "has no method `start_match(context, clock)`" if isinstance(member, type) else "is not a class"
         raise agent.AgentError(f"{name.module}:{name.class_name} is not an agent: it {what}")
-    return found
+    return member
 
 
 def make_plain(agent_class: type, text: str) -> agent.Agent:

@@ -214,7 +214,9 @@ def read_games(folder: pathlib.Path, one: match.Match) -> game_log.GameRecords:
         if wrong := [row[0] for row in rows if row[-2] not in _ENDS or int(row[-3]) < 0 or int(row[-1]) < 0]:
             raise ValueError(f"the line of game {wrong[0]} has an unknown end, or a negative count")
         seats = [one.seats(number) for number in numbers]
-        if [row[1 : 1 + players] for row in rows] != [[one.labels[seat] for seat in own] for own in seats]:
+        if [row[1 : 1 + players] for row in rows] != [
+            [one.labels[seat] for seat in match_seats] for match_seats in seats
+        ]:
             raise ValueError("its games were played by other agents")
         goal, payoff = (
             np.array([row[at : at + players] for row in rows], np.float64).reshape(-1, players)

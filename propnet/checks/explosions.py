@@ -36,7 +36,7 @@ def _advise(sheet: rulesheet.Rulesheet, span: source.Span) -> str | None:
     rules = stratify.needed_rules(sheet)
     values = argument_values.ArgumentValues(rules)
     ranges: dict[int, list[str]] = {}
-    for part in (found for found in rules if found.span == span):
+    for part in (rule for rule in rules if rule.span == span):
         for name in dict.fromkeys(v.name for v in terms.variables_in(terms.rule_terms(part))):
             symbols = values.symbols(terms.Variable(name, part.span), part.body) or frozenset()
             if len(symbols) >= _LEAST_VALUES and all(map(str.isdecimal, symbols)):

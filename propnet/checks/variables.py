@@ -50,14 +50,16 @@ def _check_negated_only(rule: terms.Rule, facts: overview.SheetAnalysis, log: ki
     if not free:
         return
     for atom, positive in terms.atoms_in(rule.body):
-        own = list(dict.fromkeys(v for v in terms.variables_in(atom.args) if v.name in free))
-        if positive or not own:
+        not_bound = list(dict.fromkeys(v for v in terms.variables_in(atom.args) if v.name in free))
+        if positive or not not_bound:
             continue
-        names = " and ".join(map(_show, own[:3])) + (" .." if len(own) > 3 else "")
-        occur = "occurs" if len(own) == 1 else "occur"
-        message = f"variable{'s' * (len(own) > 1)} {names} {occur} only in this `not`, which is read as `there is none`"
+        names = " and ".join(map(_show, not_bound[:3])) + (" .." if len(not_bound) > 3 else "")
+        occur = "occurs" if len(not_bound) == 1 else "occur"
+        message = (
+            f"variable{'s' * (len(not_bound) > 1)} {names} {occur} only in this `not`, which is read as `there is none`"
+        )
         hint = f"other systems may refuse it; write {_helper(atom, free, facts)}"
-        log.add("negated-variable", message, own[0].span, hint)
+        log.add("negated-variable", message, not_bound[0].span, hint)
 
 
 def _helper(atom: terms.Atom, free: frozenset[str], facts: overview.SheetAnalysis, more: str = "") -> str:

@@ -32,7 +32,7 @@ def attach(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], An
         return value
 
     def names() -> list[str]:
-        own = {"__version__"} & set(vars(sys.modules[package]))
-        return sorted({*modules, *own})
+        version = {"__version__"} & set(vars(sys.modules[package]))
+        return sorted({*modules, *version})
 
     return get, names

@@ -42,16 +42,16 @@ class ArgumentValues:
             return frozenset([term.name])
         if isinstance(term, terms.Compound):
             return None
-        found = self._common(_paths_of(term.name, body))
-        symbols = frozenset(value for value in found or () if isinstance(value, str))
-        return None if found is None or len(symbols) < len(found) else symbols
+        values = self._common(_paths_of(term.name, body))
+        symbols = frozenset(value for value in values or () if isinstance(value, str))
+        return None if values is None or len(symbols) < len(values) else symbols
 
     def _common(self, paths: Iterable[_Path]) -> _Values:
         common: _Values = None
         for path in paths:
-            found = self._at(path)
-            if found is not None:
-                common = found if common is None else common & found
+            of_path = self._at(path)
+            if of_path is not None:
+                common = of_path if common is None else common & of_path
         return common
 
     def _at(self, path: _Path) -> _Values:

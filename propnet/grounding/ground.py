@@ -124,7 +124,7 @@ def ground(sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), 
     program = translate(rules, names)
     request = {
         "program": program,
-        "wanted": [names.relation(r) for r in (*terms.ROOT_RELATIONS, terms.TRUE, terms.DOES)],
+        "shown": [names.relation(r) for r in (*terms.ROOT_RELATIONS, terms.TRUE, terms.DOES)],
         "max_seconds": min(within.seconds, deadlines.seconds_left()),
         "max_bytes": within.memory_mb * 2**20,
         "max_rules": within.rules,

@@ -33,8 +33,8 @@ def apply_magic_sets(
     """
     rules = tuple(rules)
     guards = _guards(rules, static)
-    found = dict.fromkeys(demand for rule in rules for demand in _demands(rule, guards))
-    demands = split_joins.split_rules(found, fresh)
+    all_demands = dict.fromkeys(demand for rule in rules for demand in _demands(rule, guards))
+    demands = split_joins.split_rules(all_demands, fresh)
     return tuple(dict.fromkeys((*(_guarded(rule, guards) for rule in rules), *demands)))
 
 

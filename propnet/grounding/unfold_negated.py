@@ -72,15 +72,15 @@ def _values_at_calls(
 ) -> Mapping[terms.Relation, _Values]:
     """Returns the symbols that the arguments of negated calls may be."""
     values = argument_values.ArgumentValues(rules)
-    found: dict[terms.Relation, _Values] = {relation: [frozenset()] * relation[1] for relation in relations}
+    at_calls_of: dict[terms.Relation, _Values] = {relation: [frozenset()] * relation[1] for relation in relations}
     for rule in rules:
         for atom, positive in terms.atoms_in(rule.body):
-            if not positive and atom.relation in found:
-                at_calls = found[atom.relation]
+            if not positive and atom.relation in at_calls_of:
+                at_calls = at_calls_of[atom.relation]
                 for number, arg in enumerate(atom.args):
                     before, new = at_calls[number], values.symbols(arg, rule.body)
                     at_calls[number] = None if before is None or new is None else before | new
-    return found
+    return at_calls_of
 
 
 def _narrowed(rule: terms.Rule, values: _Values, lists: drop_arguments.Lists, name: str) -> _Narrow:

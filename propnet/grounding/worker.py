@@ -122,7 +122,7 @@ def main() -> None:
     relations = array.array("i")
     names: dict[str, list[tuple[int, str]]] = {}
     counts: dict[str, int] = {}
-    wanted = set(request["wanted"])
+    shown = set(request["shown"])
     if observer.stopped:
         _limit_memory(None)
         counts = _heads_per_relation(control, observer.heads)
@@ -132,7 +132,7 @@ def main() -> None:
             for atom in control.symbolic_atoms.by_signature(name, arity, positive):
                 relations.append(atom.literal)
                 relations.append(number)
-                if number in wanted:
+                if number in shown:
                     names.setdefault(str(number), []).append((atom.literal, str(atom.symbol)))
     header = {
         "stopped": observer.stopped,

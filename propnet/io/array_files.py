@@ -91,10 +91,10 @@ def _read_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytearray:
 
 
 def _check_entries(entries: list[zipfile.ZipInfo], size: int, max_bytes: int, names: Collection[str] | None) -> None:
-    found = sorted(entry.filename for entry in entries)
-    if len(found) > _MAX_MEMBERS or len(set(found)) < len(found):
+    filenames = sorted(entry.filename for entry in entries)
+    if len(filenames) > _MAX_MEMBERS or len(set(filenames)) < len(filenames):
         raise bounded_files.FileError("it has too many arrays, or two of the same name", HINT)
-    if names is not None and found != sorted(f"{name}.npy" for name in names):
+    if names is not None and filenames != sorted(f"{name}.npy" for name in names):
         raise bounded_files.FileError("it does not have the arrays of a propnet, or has others too", HINT)
     for entry in entries:
         if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

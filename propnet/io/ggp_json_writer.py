@@ -45,12 +45,12 @@ class _Writer:
 
     def __init__(self, propnet: propnet.PropNet) -> None:
         self.entries: list[dict[str, Any]] = []
-        self._net = propnet
+        self._propnet = propnet
         self._id_of: dict[aig.Literal, int] = {}
 
     def write(self) -> tuple[list[dict[str, Any]], list[int]]:
         """Fills `entries`; returns the roles, and the ids of the entries in evaluation order."""
-        propnet = self._net
+        propnet = self._propnet
         init = self._proposition("init", "init")
         for number, role in enumerate(propnet.roles):
             for node, move in enumerate(role.moves, propnet.first_move_node(number)):
@@ -89,7 +89,7 @@ class _Writer:
 
     def _fluents(self) -> None:
         id_of_literal: dict[aig.Literal, int] = {}
-        for fluent, literal in zip(self._net.fluents, self._net.fluent_literals.tolist(), strict=True):
+        for fluent, literal in zip(self._propnet.fluents, self._propnet.fluent_literals.tolist(), strict=True):
             proposition = self._proposition("base", ("true", _term(fluent)), self._id(literal))
             id_of_literal.setdefault(literal, proposition)
         self._id_of |= id_of_literal  # gates refer to the propositions, whose names make the file readable
@@ -101,8 +101,8 @@ class _Writer:
         self._id_of[2 * node + invert] = self._add(NodeType.OR if invert else NodeType.AND, ins=ids)
 
     def _transitions(self, init: int, posts: list[int]) -> None:
-        holds = _at_zero(self._net)
-        for post, initial, literal in zip(posts, self._net.initial, self._net.next.tolist(), strict=True):
+        holds = _at_zero(self._propnet)
+        for post, initial, literal in zip(posts, self._propnet.initial, self._propnet.next.tolist(), strict=True):
             following = self._id(literal)
             if initial:
                 following = self._add(NodeType.OR, ins=[init, following])
@@ -112,8 +112,8 @@ class _Writer:
             self.entries[post]["in"] = self._add(NodeType.PRE_TRANSITION, **{"in": following})
 
     def _role(self, number: int) -> dict[str, Any]:
-        role = self._net.roles[number]
-        name, first = _term(role.name), self._net.first_move_node(number)
+        role = self._propnet.roles[number]
+        name, first = _term(role.name), self._propnet.first_move_node(number)
 
         def named(relation: str, names: Iterable[object], literals: propnet.Ints) -> list[int]:
             pairs = [(_term(str(n)), literal) for n, literal in zip(names, literals.tolist(), strict=True)]

@@ -33,7 +33,7 @@ def build(propnet: propnet.PropNet) -> GameGraph:
 
 class _Builder:
     def __init__(self, propnet: propnet.PropNet) -> None:
-        self._net = propnet
+        self._propnet = propnet
         self._circuit = propnet.as_circuit()
         self._forms = normal_forms.find_normal_forms(self._circuit)
         self._colours: list[Hashable] = []
@@ -42,18 +42,18 @@ class _Builder:
         self._literals = np.full(2 * self._circuit.inputs + 2, -1, np.int64)
 
     def build(self) -> GameGraph:
-        net = self._net
-        registers = len(net.initial)
+        propnet = self._propnet
+        registers = len(propnet.initial)
         self._add_inputs()
-        for register, literal in enumerate(net.next.tolist()):
+        for register, literal in enumerate(propnet.next.tolist()):
             self._feeds(2 * (1 + register), literal)
-        first_feedback = 1 + net.inputs - len(net.feedback)
-        for number, literal in enumerate(net.feedback.tolist()):
+        first_feedback = 1 + propnet.inputs - len(propnet.feedback)
+        for number, literal in enumerate(propnet.feedback.tolist()):
             self._feeds(2 * (first_feedback + number), literal)
-        self._edges.append((self._vertex("terminal"), self._function(net.terminal), "is"))
+        self._edges.append((self._vertex("terminal"), self._function(propnet.terminal), "is"))
         roles, percepts = [], []
         node = 1 + registers
-        for role in net.roles:
+        for role in propnet.roles:
             person = self._vertex("random" if role.is_random else "player")
             roles.append(person)
             for legal in role.legal.tolist():
@@ -74,12 +74,12 @@ class _Builder:
         return ("percept", role.name, len(self._colours)) if literal <= aig.TRUE else "percept"
 
     def _add_inputs(self) -> None:
-        net = self._net
-        registers, inputs = len(net.initial), net.inputs
-        first_feedback = 1 + inputs - len(net.feedback)
+        propnet = self._propnet
+        registers, inputs = len(propnet.initial), propnet.inputs
+        first_feedback = 1 + inputs - len(propnet.feedback)
         for node in range(1, inputs + 1):
             if node <= registers:
-                value = bool(net.initial[node - 1])
+                value = bool(propnet.initial[node - 1])
                 colours: tuple[Hashable, Hashable] = ("register", value), ("register", not value)
             else:
                 kind = "move" if node < first_feedback else "feedback"

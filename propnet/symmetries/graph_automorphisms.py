@@ -86,9 +86,9 @@ class _Search:
             for image in np.flatnonzero(colours == colours[vertex]).tolist():
                 if image in orbit:
                     continue
-                found = self._match(path, level + 1, base, self._individualise(colours, image))
-                if found is not None:
-                    generators.append(found)
+                extension = self._match(path, level + 1, base, self._individualise(colours, image))
+                if extension is not None:
+                    generators.append(extension)
                     orbit = _orbit(vertex, generators)
             order *= len(orbit)
         return Automorphisms(tuple(generators), order)
@@ -102,9 +102,9 @@ class _Search:
             mapping[np.argsort(path[level])] = np.argsort(colours)
             return mapping if self._is_automorphism(mapping) else None
         for image in np.flatnonzero(colours == path[level][base[level]]).tolist():
-            found = self._match(path, level + 1, base, self._individualise(colours, image))
-            if found is not None:
-                return found
+            extension = self._match(path, level + 1, base, self._individualise(colours, image))
+            if extension is not None:
+                return extension
         return None
 
     def _is_automorphism(self, mapping: Longs) -> bool:

@@ -133,8 +133,8 @@ def _by_rationals(payoff: Floats) -> tuple[Floats, Floats]:
     shift = 1 - min(map(min, entries))
     zero, one = fractions.Fraction(0), fractions.Fraction(1)
     tableau = [
-        [*(number + shift for number in line), *(one if n == own else zero for n in range(rows)), one]
-        for own, line in enumerate(entries)
+        [*(number + shift for number in line), *(one if n == row else zero for n in range(rows)), one]
+        for row, line in enumerate(entries)
     ]
     costs = [-one] * columns + [zero] * (rows + 1)
     basis = [columns + n for n in range(rows)]

@@ -82,7 +82,7 @@ def utilities(
     for block in player.blocks:
         (plan,) = others
         sums.append(_product(block, plan.at[block.other].get(mode="promise_in_bounds")).reshape(-1, *batch))
-    if len(player.entries.own):
+    if len(player.entries.sequence):
         sums.append(_with_batch(_sum_entries(player.entries, others), batch))
     if player.factored is not None:
         sums.append(_with_batch(block_payoffs.add_up(player.factored, others), batch))
@@ -119,7 +119,9 @@ def _sum_entries(entries: sequence_form.SparseEntries, others: Sequence[jax.Arra
         factor = plan.at[places].get(mode="promise_in_bounds")
         reach = expand_like(reach, factor) * factor
     rows = len(entries.rows)
-    return jax.ops.segment_sum(reach, entries.own, num_segments=rows, indices_are_sorted=True, mode="promise_in_bounds")
+    return jax.ops.segment_sum(
+        reach, entries.sequence, num_segments=rows, indices_are_sorted=True, mode="promise_in_bounds"
+    )
 
 
 def backup_values(

@@ -72,7 +72,7 @@ class StateCfr:
         for player, arrays in enumerate(self._players):
             seen = policies if alternating else state.policy
             played = self._sequences(seen)
-            values, others, own = self._pass(played, player)
+            values, others, own_reach = self._pass(played, player)
             new = np.zeros_like(arrays.uniform)
             new.reshape(-1)[arrays.places] = values
             regret, average, policy = _update(
@@ -80,7 +80,7 @@ class StateCfr:
                 averages[player],
                 state.policy[player],
                 new * others.astype(self._dtype),
-                own.astype(self._dtype),
+                own_reach.astype(self._dtype),
                 arrays.uniform,
                 arrays.tolerance,
                 settings,
@@ -120,12 +120,12 @@ class StateCfr:
             if batch.widths[player] > 1:
                 regrets[backward_induction.sequences(graph, batch, player)] = options - mean[:, None]
         regrets[np.abs(regrets) <= self._noise] = 0.0
-        others, own = np.zeros(graph.states), np.zeros(graph.states)
-        others[0] = own[0] = 1.0
+        others, own_reach = np.zeros(graph.states), np.zeros(graph.states)
+        others[0] = own_reach[0] = 1.0
         for batch, played in zip(reversed(graph.batches), reversed(strategies), strict=True):
             after = graph.successors(batch).reshape(-1)
             first = int(after.min())
-            for reach, by_player in ((others, False), (own, True)):
+            for reach, by_player in ((others, False), (own_reach, True)):
                 # The others' moves have weight in `others`; in `own` they are uniform, which in a tree does not matter.
                 weights = [
                     strategy
@@ -137,7 +137,7 @@ class StateCfr:
                 counts = np.bincount(after - first, weights=mass)
                 reach[first : first + len(counts)] += counts
         chosen = graph.players[player].view
-        return regrets[1:], others[chosen], own[chosen]
+        return regrets[1:], others[chosen], own_reach[chosen]
 
 
 def _joint(mass: npt.NDArray[np.float64], strategies: Sequence[Floats], chance: int) -> npt.NDArray[np.float64]:
@@ -153,14 +153,14 @@ def _update(
     average: jax.Array,
     policy: jax.Array,
     new: jax.Array,
-    own: jax.Array,
+    own_reach: jax.Array,
     uniform: jax.Array,
     tolerance: jax.Array,
     settings: regret_matching.Settings,
     t: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     by = regret_matching.discounts(settings, t)
-    average = average * by.average + policy * own
+    average = average * by.average + policy * own_reach
     regret, policy = regret_matching.update(regret, new, uniform, tolerance, by)
     return regret, average, policy
 

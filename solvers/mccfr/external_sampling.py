@@ -269,7 +269,7 @@ class _Move(NamedTuple):
 
     node: jax.Array  # [L] int32
     edge: jax.Array  # [L] int32, before the actions of the updated player and of chance
-    own: jax.Array  # [L] int32, information set of the updated player; the dummy if it does not act
+    infoset_of_player: jax.Array  # [L] int32, information set of the updated player; the dummy if it does not act
     stride: jax.Array  # [L] int32, edges from one of its actions to the next
     chance: jax.Array | None  # [L] float, draw
 
@@ -324,7 +324,7 @@ def _own_moves(
     draws: _Draws,
 ) -> tuple[BranchingLevel, Lanes]:
     size = len(lanes.last)
-    walked, point = categorical.take(tables.walked, move.own), draws(size)
+    walked, point = categorical.take(tables.walked, move.infoset_of_player), draws(size)
     if tables.lines is not None:
         walked = jnp.ceil(walked - point).astype(jnp.int32)
     counts = jnp.where(lanes.last >= 0, walked, 0)
@@ -338,7 +338,7 @@ def _own_moves(
     def of_parents(numbers: jax.Array) -> jax.Array:
         return lane_packing.gather_from_parents(children, numbers) if numbers.ndim else numbers
 
-    infoset, action = of_parents(move.own), children.rank
+    infoset, action = of_parents(move.infoset_of_player), children.rank
     if tables.lines is not None:
         action = jnp.where(
             children.is_active, categorical.invert_cdf(tables.lines, infoset, of_parents(point) + children.rank), 0

@@ -43,7 +43,7 @@ class _Keys(NamedTuple):
     high: jax.Array  # [K] uint32
     low: jax.Array  # [K] uint32
     home: jax.Array  # [K] uint32
-    wanted: jax.Array  # [K] bool, whether to insert it if absent
+    to_insert: jax.Array  # [K] bool, whether to insert it if absent
 
 
 class _Progress(NamedTuple):
@@ -108,28 +108,28 @@ def hash_keys(high: jax.Array, low: jax.Array) -> jax.Array:
 
 def lookup(table: Table, keys: Pair, *, hash_fn: HashFn = hash_keys) -> jax.Array:
     """Return the rows int32[V] of the keys, -1 where absent."""
-    none_wanted = jnp.zeros(keys[0].shape, jnp.bool_)
-    _, progress = _search(table, _prepare_keys(keys, none_wanted, hash_fn), add=False)
+    no_key = jnp.zeros(keys[0].shape, jnp.bool_)
+    _, progress = _search(table, _prepare_keys(keys, no_key, hash_fn), add=False)
     return progress.row
 
 
 def insert(
-    table: Table, keys: Pair, wanted: jax.Array, *, hash_fn: HashFn = hash_keys
+    table: Table, keys: Pair, to_insert: jax.Array, *, hash_fn: HashFn = hash_keys
 ) -> tuple[Table, jax.Array, jax.Array]:
-    """Insert the keys that are `wanted` (bool[V]); return the table, all rows int32[V], and bool[V] which keys are new.
+    """Insert the keys of `to_insert` (bool[V]); return the table, all rows int32[V], and bool[V] which keys are new.
 
-    A row is -1 where a wanted key did not fit, and where an absent key is not wanted. If a key occurs more than once
-    and is wanted in one position only, the other positions may or may not have its row. Equal keys share one row; at
-    least one of them is reported as new. `hash_fn` must be the same in all calls.
+    A row is -1 where a key to insert did not fit, and where an absent key is not to be inserted. If a key occurs more
+    than once and is to be inserted in one position only, the other positions may or may not have its row. Equal keys
+    share one row; at least one of them is reported as new. `hash_fn` must be the same in all calls.
     """
-    (high, low), progress = _search(table, _prepare_keys(keys, wanted, hash_fn), add=True)
+    (high, low), progress = _search(table, _prepare_keys(keys, to_insert, hash_fn), add=True)
     return Table(high, low), progress.row, progress.new
 
 
-def _prepare_keys(keys: Pair, wanted: jax.Array, home: HashFn) -> _Keys:
+def _prepare_keys(keys: Pair, to_insert: jax.Array, home: HashFn) -> _Keys:
     high = keys[0]
     low = jnp.where((high | keys[1]) == 0, _ZERO_KEY_LOW, keys[1])
-    return _Keys(high, low, home(high, low), wanted)
+    return _Keys(high, low, home(high, low), to_insert)
 
 
 _Words = tuple[jax.Array, jax.Array]
@@ -183,7 +183,7 @@ def _round(words: _Words, keys: _Keys, progress: _Progress, *, add: bool) -> tup
     if not add:
         return words, after
     target = at * window + ((offset + first_slot) & (window - 1))
-    return _compete(words, keys, after, target, absent & ~full & keys.wanted)
+    return _compete(words, keys, after, target, absent & ~full & keys.to_insert)
 
 
 def _compete(

@@ -55,16 +55,18 @@ def keys_after_action(keys: Keys, action: jax.Array) -> Keys:
 
 
 def find_or_insert(
-    values: StateBaselines, keys: Keys, wanted: jax.Array, axis: str | None
+    values: StateBaselines, keys: Keys, to_insert: jax.Array, axis: str | None
 ) -> tuple[StateBaselines, jax.Array]:
     """Add the states of all devices' lanes; return the rows [B] of this device's, -1 where there is none."""
     is_open = hash_table.has_capacity(values.table)
     high, low, adding = (
         table_rows.all_gather_lanes(part, axis)
-        for part in (*(jnp.where(wanted, word, 0) for word in keys), wanted & is_open)
+        for part in (*(jnp.where(to_insert, word, 0) for word in keys), to_insert & is_open)
     )
     table, rows, _ = hash_table.insert(values.table, (high, low), adding)
-    return values._replace(table=table), jnp.where(wanted, table_rows.local_shard(rows, wanted.shape[0], axis), -1)
+    return values._replace(table=table), jnp.where(
+        to_insert, table_rows.local_shard(rows, to_insert.shape[0], axis), -1
+    )
 
 
 def lookup(values: StateBaselines, player: int, row: jax.Array, guess: jax.Array) -> jax.Array:

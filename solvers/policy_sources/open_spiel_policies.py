@@ -57,10 +57,10 @@ def _decisions(named: game_spec.ResolvedGame, policy: Any) -> Iterator[open_spie
     game = getattr(policy, "game", None)  # those of C++ do not know theirs
     spec = named.game.spec
     if named.game.is_open_spiel:
-        own = open_spiel_twins.load(spec.removeprefix(games.OPEN_SPIEL))
+        named_game = open_spiel_twins.load(spec.removeprefix(games.OPEN_SPIEL))
         if game is not None:
-            open_spiel_twins.require_game(game, own, spec)
-        return open_spiel_twins.walk(open_spiel_twins.of_open_spiel(own), own if game is None else game)
+            open_spiel_twins.require_game(game, named_game, spec)
+        return open_spiel_twins.walk(open_spiel_twins.of_open_spiel(named_game), named_game if game is None else game)
     propnet = named.compile()
     bridged = None if game is None else open_spiel_twins.find_bridged(game, propnet)
     if bridged is not None:
@@ -73,10 +73,10 @@ def _decisions(named: game_spec.ResolvedGame, policy: Any) -> Iterator[open_spie
             f"spiel:{'NAME' if game is None else game}, or make the policy for "
             f"gdlx.envs.bridges.open_spiel_game.load_game({spec!r})"
         )
-    own = open_spiel_twins.load(twin.name)
+    named_game = open_spiel_twins.load(twin.name)
     if game is not None:
-        open_spiel_twins.require_game(game, own, spec)
-    return open_spiel_twins.walk(open_spiel_twins.of_rules(propnet, twin), own if game is None else game)
+        open_spiel_twins.require_game(game, named_game, spec)
+    return open_spiel_twins.walk(open_spiel_twins.of_rules(propnet, twin), named_game if game is None else game)
 
 
 def _probabilities(policy: Any, decision: open_spiel_twins.Decision) -> Mapping[int, float]:

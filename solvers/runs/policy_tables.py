@@ -85,11 +85,11 @@ def from_csv(tree: game_tree.GameTree, text: str, *, partial: bool = False) -> t
 def _columns(names: Sequence[str]) -> tuple[str, str, str, str]:
     """The columns that are read, by the names that they have in a table."""
     needed = ("player", "information_set", "action", "probability")
-    found = tuple(_OLDER_NAMES[name] if name not in names and name in _OLDER_NAMES else name for name in needed)
-    missing = [name for name, older in zip(needed, found, strict=True) if older not in names]
+    present = tuple(_OLDER_NAMES[name] if name not in names and name in _OLDER_NAMES else name for name in needed)
+    missing = [name for name, older in zip(needed, present, strict=True) if older not in names]
     if missing:
         raise PolicyError(f"the policy table lacks the column {missing[0]}; it needs {', '.join(needed)}")
-    player, information_set, action, probability = found
+    player, information_set, action, probability = present
     return player, information_set, action, probability
 
 

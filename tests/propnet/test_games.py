@@ -14,9 +14,9 @@ def test_a_game_is_compiled_by_name_path_or_rulesheet(tmp_path: pathlib.Path) ->
     sheet = games.load_rulesheet("rps")
     path = tmp_path / "rps.gdl"
     path.write_text(games.find_source("rps").text)
-    nets = [games.compile_game(game) for game in ("rps", str(path), sheet)]
-    assert [propnet.fluents for propnet in nets] == [nets[0].fluents] * 3
-    assert [propnet.name for propnet in nets] == ["rps", str(path), "rps"]
+    propnets = [games.compile_game(game) for game in ("rps", str(path), sheet)]
+    assert [propnet.fluents for propnet in propnets] == [propnets[0].fluents] * 3
+    assert [propnet.name for propnet in propnets] == ["rps", str(path), "rps"]
 
 
 def test_only_what_is_compiled_is_reported() -> None:

@@ -88,9 +88,9 @@ class _Walks:
                 break
             legal = words.unpack(self.machine.legal(words.pack(states)), len(owner))
             owner, states, legal = self._thin(owner, states, legal, weight)
-            own = machine.split_rows(legal, self.sizes)[self.role]
+            role_legal = machine.split_rows(legal, self.sizes)[self.role]
             present, first = np.unique(owner, return_index=True)
-            width = own[:, first].sum(axis=0)
+            width = role_legal[:, first].sum(axis=0)
             counts[0, present] += np.where(width > 1, weight[present], 0)
             counts[1, present] += weight[present]
             states, owner, children = self._continue(owner, states, legal, present, first)
@@ -124,8 +124,8 @@ class _Walks:
         self, owner: Longs, states: Bools, legal: Bools, present: Longs, first: Longs
     ) -> tuple[Bools, Longs, Longs]:
         """The states and walks after one action of the player in each, and how many information sets follow it."""
-        own = machine.split_rows(legal, self.sizes)[self.role]
-        options = own[:, first]
+        role_legal = machine.split_rows(legal, self.sizes)[self.role]
+        options = role_legal[:, first]
         chosen = np.where(options, self.rng.random(options.shape), -1.0).argmax(axis=0)
         walk = np.searchsorted(present, owner)
         limited = list(machine.split_rows(legal, self.sizes))

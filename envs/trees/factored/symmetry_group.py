@@ -70,8 +70,8 @@ class Group(NamedTuple):
 
 def has(sets: Words, elements: Longs | int) -> Bools:
     """Whether sets of elements, as bits of words, have an element."""
-    found: Bools = (sets >> np.asarray(elements).astype(np.uint64)) & np.uint64(1) != 0
-    return found
+    members: Bools = (sets >> np.asarray(elements).astype(np.uint64)) & np.uint64(1) != 0
+    return members
 
 
 def build(propnet: propnet.PropNet) -> Group | None:
@@ -79,13 +79,13 @@ def build(propnet: propnet.PropNet) -> Group | None:
 
     A group of more than `MOST_ELEMENTS` is replaced by a part of it.
     """
-    found = symmetries.find_symmetries(propnet)
-    elements = found.elements()
-    fixing: Sequence[symmetries.Symmetry] = found.generators if elements is None else elements
-    chosen: tuple[symmetries.Symmetry, ...] = (found.identity,)
+    all_symmetries = symmetries.find_symmetries(propnet)
+    elements = all_symmetries.elements()
+    fixing: Sequence[symmetries.Symmetry] = all_symmetries.generators if elements is None else elements
+    chosen: tuple[symmetries.Symmetry, ...] = (all_symmetries.identity,)
     for generator in fixing:
         if not generator.exchanges_players and generator.key not in {each.key for each in chosen}:
-            more = symmetries.close(found.identity, [*chosen, generator], MOST_ELEMENTS)
+            more = symmetries.close(all_symmetries.identity, [*chosen, generator], MOST_ELEMENTS)
             chosen = chosen if more is None else more
     return from_elements(propnet, chosen) if len(chosen) > 1 else None
 

@@ -76,11 +76,11 @@ def find_transitions(
         if other != player:
             kept &= canonical[role] == views.moves[role]
     world, private = views.world[kept], views.pair_private[views.pair[kept]]
-    own = views.moves[game.players[player]][kept]
+    player_action = views.moves[game.players[player]][kept]
     of_row = joint.find(world, [move[kept] for move in canonical])
     following = joint.following[of_row]
     ends = terminal[following]
-    kinds, kind = _kinds(game, joint, views, player, own, following, ends, kept)
+    kinds, kind = _kinds(game, joint, views, player, player_action, following, ends, kept)
     # The rows of a joint action are the pairs of a private state before and a kind.
     size = len(kinds.move)
     content = ragged.from_groups(of_row, private * size + kind, len(joint.world))
@@ -106,7 +106,7 @@ def _kinds(
     joint: observations.JointActions,
     views: observations.Views,
     player: int,
-    own: Longs,
+    player_action: Longs,
     following: Longs,
     ends: Bools,
     kept: Bools,
@@ -125,19 +125,21 @@ def _kinds(
         game.players[player],
     )
     distinct = unique_rows.number_bit_columns(rows)
-    legal = np.zeros(len(own), np.int64)
+    legal = np.zeros(len(player_action), np.int64)
     legal[alive] = distinct.number[after.number]
     visible = [np.where(ends, 0, 1 + column) for column in (percept, legal)]
-    infoset = unique_rows.number_rows([own, *visible], [1 + int(c.max(initial=0)) for c in (own, *visible)])
+    infoset = unique_rows.number_rows(
+        [player_action, *visible], [1 + int(c.max(initial=0)) for c in (player_action, *visible)]
+    )
     columns = [infoset.number, ends, np.where(ends, 0, private)]
     kind = unique_rows.number_rows(columns, [infoset.size, 2, 1 + int(private.max(initial=0))])
     at, of_set = kind.example, infoset.example
     kinds = Kinds(
-        own[at],
+        player_action[at],
         ends[at],
         private[at],
         infoset.number[at].astype(np.int64),
-        own[of_set],
+        player_action[of_set],
         percept[of_set],
         legal[of_set],
         rows[:, distinct.example].T,

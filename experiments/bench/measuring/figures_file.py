@@ -80,9 +80,9 @@ def _number(value: float | None) -> float | None:
 
 
 def _host_from_json(fields: Mapping[str, Any]) -> host_machine.HostInfo:
-    found = host_machine.HostInfo(**fields)
-    memory = None if found.memory_gb is None else float(found.memory_gb)
-    return host_machine.HostInfo(str(found.cpu), int(found.cores), memory, str(found.python), str(found.platform))
+    host = host_machine.HostInfo(**fields)
+    memory = None if host.memory_gb is None else float(host.memory_gb)
+    return host_machine.HostInfo(str(host.cpu), int(host.cores), memory, str(host.python), str(host.platform))
 
 
 def _figure_from_json(fields: Mapping[str, Any]) -> harness.Figure:

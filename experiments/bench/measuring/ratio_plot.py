@@ -60,7 +60,7 @@ def draw(path: pathlib.Path, figures: Sequence[harness.Figure]) -> int:
     """Plots figures, and returns how many of them have a dot."""
     import matplotlib.figure
 
-    dots = [(figure.benchmark, found) for figure in figures if (found := dot(figure))]
+    dots = [(figure.benchmark, marker) for figure in figures if (marker := dot(figure))]
     columns = max(1, math.ceil(len(dots) / _PER_COLUMN))
     longest = math.ceil(len(dots) / columns)
     drawn = matplotlib.figure.Figure(figsize=(8.5 * columns, _FRAME + _ROW * max(longest, 4)), layout="constrained")

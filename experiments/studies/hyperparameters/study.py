@@ -262,13 +262,13 @@ def seconds_spent(runs: RunCurves) -> Floats:
     return seconds
 
 
-def interpolate_log_log(x: Floats, y: Floats, wanted: float) -> float:
+def interpolate_log_log(x: Floats, y: Floats, target: float) -> float:
     """y at a value of x by linear interpolation on logarithmic axes; NaN before the first.
 
     >>> round(interpolate_log_log(np.array([1.0, 100.0]), np.array([1.0, 0.01]), 10.0), 6)
     0.1
     """
-    return float(np.exp(np.interp(np.log(wanted), np.log(x), np.log(y), left=np.nan)))
+    return float(np.exp(np.interp(np.log(target), np.log(x), np.log(y), left=np.nan)))
 
 
 def _last_table(

@@ -93,7 +93,7 @@ class _Samples:
     """Records which registers change in the sampled states, and which are true at the same time."""
 
     def __init__(self, propnet: propnet.PropNet) -> None:
-        self._net = propnet
+        self._propnet = propnet
         count = len(propnet.initial)
         self._together = np.zeros((count, count), bool)
         self._changes = np.zeros(count, bool)
@@ -104,11 +104,11 @@ class _Samples:
         """Adds states, one per column."""
         ones = states.astype(np.float32)
         self._together |= ones @ ones.T > 0
-        self._changes |= (states != self._net.initial[:, None]).any(axis=1)
+        self._changes |= (states != self._propnet.initial[:, None]).any(axis=1)
         self._uncovered.append(states)
 
     def candidates(self) -> Invariants:
-        constant = {int(n): bool(self._net.initial[n]) for n in np.flatnonzero(~self._changes)}
+        constant = {int(n): bool(self._propnet.initial[n]) for n in np.flatnonzero(~self._changes)}
         groups: list[list[int]] = []
         by_key: dict[str, list[list[int]]] = {}
         for number, key in self._order:

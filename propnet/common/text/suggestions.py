@@ -17,15 +17,15 @@ def near_names(typed: str, known: Iterable[str], *, most: int = 3, cutoff: float
     >>> near_names("CFRplus", ["cfr", "cfr+", "dcfr"]), near_names("kuhn", ["rps", "kuhn_poker"])
     (['cfr+'], ['kuhn_poker'])
     """
-    wanted = _plain(typed[:_LONGEST])
+    plain_typed = _plain(typed[:_LONGEST])
     plain = {name: _plain(name) for name in known}
-    if same := [name for name, text in plain.items() if text == wanted]:
+    if same := [name for name, text in plain.items() if text == plain_typed]:
         return same[:most]
     parts = []
-    if len(wanted) >= _SHORTEST_PART:
-        parts = [name for name, text in plain.items() if text.startswith(wanted)]
-        parts += [name for name, text in plain.items() if wanted in text and name not in parts]
-    close = closest_spellings(wanted, dict.fromkeys(plain.values()), most=most, cutoff=cutoff)
+    if len(plain_typed) >= _SHORTEST_PART:
+        parts = [name for name, text in plain.items() if text.startswith(plain_typed)]
+        parts += [name for name, text in plain.items() if plain_typed in text and name not in parts]
+    close = closest_spellings(plain_typed, dict.fromkeys(plain.values()), most=most, cutoff=cutoff)
     parts += [name for text in close for name, other in plain.items() if other == text and name not in parts]
     return parts[:most]
 

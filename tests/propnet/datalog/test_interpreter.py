@@ -216,6 +216,6 @@ def test_an_error_in_the_analysis_of_the_compiler_shows(
     sheet = checker.check(source.Source("sheet", _COUNTS_TO_THREE)).require_usable()
     assert support.RulesAndPropnet(sheet, compiler.compile_rulesheet(sheet)).compare_all(10) == 4
     monkeypatch.setattr(stratify, analysis, wrong)
-    wrong_net = compiler.compile_rulesheet(sheet)
+    wrong_propnet = compiler.compile_rulesheet(sheet)
     with pytest.raises(AssertionError):
-        support.RulesAndPropnet(sheet, wrong_net).compare_all(10)
+        support.RulesAndPropnet(sheet, wrong_propnet).compare_all(10)

@@ -45,10 +45,10 @@ def bomb(name: str) -> rulesheet.Rulesheet:
 )
 def test_splitting_changes_no_game(game: str) -> None:
     sheet = games.load_rulesheet(game)
-    nets = [build.build(sheet, ground.ground(sheet, rewrite=splitting)) for splitting in (True, False)]
-    assert nets[0].fluents == nets[1].fluents
-    assert [role.moves for role in nets[0].roles] == [role.moves for role in nets[1].roles]
-    for propnet in nets:
+    propnets = [build.build(sheet, ground.ground(sheet, rewrite=splitting)) for splitting in (True, False)]
+    assert propnets[0].fluents == propnets[1].fluents
+    assert [role.moves for role in propnets[0].roles] == [role.moves for role in propnets[1].roles]
+    for propnet in propnets:
         support.RulesAndPropnet(sheet, propnet).compare_random(100)
 
 

@@ -47,7 +47,7 @@ def test_everything_is_drawn_once() -> None:
 
 
 def test_inversions_and_or() -> None:
-    def net_of(gate: list[int], terminal: int) -> propnet.PropNet:
+    def propnet_of(gate: list[int], terminal: int) -> propnet.PropNet:
         role = propnet.Role("a", (), *2 * (np.zeros(0, np.int32), ()), np.zeros(0, np.int32))
         starts, edges = propnet.gate_arrays([tuple(gate)])
         return propnet.PropNet(
@@ -63,18 +63,18 @@ def test_inversions_and_or() -> None:
             gate_inputs=edges,
         )
 
-    one = dot.to_dot(net_of([3, 5], 7))
+    one = dot.to_dot(propnet_of([3, 5], 7))
     assert 'n3 [label="or"' in one
     assert "n1 -> n3;" in one
     assert "n3 -> o2;" in one
     assert "n2 -> o1 [arrowhead=odot];" in one  # next q is not q
     assert one.count("peripheries=2") == 1
-    two = dot.to_dot(net_of([3, 5], 6))
+    two = dot.to_dot(propnet_of([3, 5], 6))
     assert 'n3 [label="and"' in two
     assert "n1 -> n3 [arrowhead=odot];" in two
     assert "n3 -> o2;" in two
-    assert "n2 -> n3;" in dot.to_dot(net_of([3, 4], 7))
-    assert "n3 -> o2 [arrowhead=odot];" in dot.to_dot(net_of([3, 4], 7))
+    assert "n2 -> n3;" in dot.to_dot(propnet_of([3, 4], 7))
+    assert "n3 -> o2 [arrowhead=odot];" in dot.to_dot(propnet_of([3, 4], 7))
 
 
 @pytest.mark.parametrize("name", HOSTILE)

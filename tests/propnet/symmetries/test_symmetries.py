@@ -45,8 +45,8 @@ def test_orders(game: str) -> None:
 class _Renamed:
     """A symmetry by the terms of the rules."""
 
-    def __init__(self, net: propnet.PropNet, symmetry: symmetries.Symmetry) -> None:
-        self.of = symmetries.renamings(net, symmetry)
+    def __init__(self, compiled: propnet.PropNet, symmetry: symmetries.Symmetry) -> None:
+        self.of = symmetries.renamings(compiled, symmetry)
 
     def joint(self, joint: dict[str, str]) -> dict[str, str]:
         return {self.of[role].role: self.of[role].moves.get(move, move) for role, move in joint.items()}
@@ -56,11 +56,11 @@ class _Renamed:
     "game", [*ORDERS, "simultaneous_breakthrough", "latent_tictactoe", "smallest:players=2,numbers=3"]
 )
 def test_the_interpreted_rules_are_the_same_after_renaming(game: str) -> None:
-    net = games.compile_game(game)
+    compiled = games.compile_game(game)
     rules = interpreter.Interpreter(games.load_rulesheet(game))
     rng = random.Random(0)
-    for symmetry in symmetries.find_symmetries(net).generators:
-        renamed = _Renamed(net, symmetry)
+    for symmetry in symmetries.find_symmetries(compiled).generators:
+        renamed = _Renamed(compiled, symmetry)
         for _ in range(3):
             state = image = rules.initial
             for _ in range(12):
@@ -111,49 +111,49 @@ PENNIES = """
 
 def test_no_other_permutation_of_a_small_game_keeps_it() -> None:
     # Either exchange the sides of both coins, or the players and the sides of one coin.
-    net = games.compile_game(rules=PENNIES)
+    compiled = games.compile_game(rules=PENNIES)
     kept = 0
     for roles in ((0, 1), (1, 0)):
         for moves in itertools.product(map(np.array, itertools.permutations(range(2))), repeat=2):
             percepts = tuple(
-                np.array([role.percepts.index(_renamed_action(net, name, roles, moves)) for name in role.percepts])
-                for role in net.roles
+                np.array([role.percepts.index(_renamed_action(compiled, name, roles, moves)) for name in role.percepts])
+                for role in compiled.roles
             )
-            for registers in itertools.permutations(range(len(net.initial))):
+            for registers in itertools.permutations(range(len(compiled.initial))):
                 candidate = symmetries.Symmetry(roles, moves, percepts, 2 * np.array(registers))
-                kept += symmetries.is_proved(net, candidate)
-    assert kept == symmetries.find_symmetries(net).order == 4
+                kept += symmetries.is_proved(compiled, candidate)
+    assert kept == symmetries.find_symmetries(compiled).order == 4
 
 
 def _renamed_action(
-    net: propnet.PropNet, percept: str, roles: tuple[int, ...], moves: tuple[symmetries.Longs, ...]
+    compiled: propnet.PropNet, percept: str, roles: tuple[int, ...], moves: tuple[symmetries.Longs, ...]
 ) -> str:
     _, role, move = percept.strip("()").split()
-    number = [each.name for each in net.roles].index(role)
-    image = net.roles[roles[number]]
-    return f"(does {image.name} {image.moves[moves[number][net.roles[number].moves.index(move)]]})"
+    number = [each.name for each in compiled.roles].index(role)
+    image = compiled.roles[roles[number]]
+    return f"(does {image.name} {image.moves[moves[number][compiled.roles[number].moves.index(move)]]})"
 
 
 @pytest.mark.parametrize("game", ["phantom_ttt", "dark_hex", "blind_tictactoe"])
 def test_wrong_permutations_are_not_proved(game: str) -> None:
-    net = games.compile_game(game)
-    symmetry = symmetries.find_symmetries(net).generators[-1]
-    assert symmetries.is_proved(net, symmetry)
+    compiled = games.compile_game(game)
+    symmetry = symmetries.find_symmetries(compiled).generators[-1]
+    assert symmetries.is_proved(compiled, symmetry)
     rng = np.random.default_rng(0)
     for _ in range(5):
         swapped = list(map(np.copy, symmetry.moves))
         a, b = rng.choice(len(swapped[0]) - 1, 2, replace=False)
         swapped[0][[a, b]] = swapped[0][[b, a]]
-        assert not symmetries.is_proved(net, dataclasses.replace(symmetry, moves=tuple(swapped)))
+        assert not symmetries.is_proved(compiled, dataclasses.replace(symmetry, moves=tuple(swapped)))
     registers = symmetry.registers.copy()
     registers[0], registers[1] = registers[1], registers[0]
-    assert not symmetries.is_proved(net, dataclasses.replace(symmetry, registers=registers))
+    assert not symmetries.is_proved(compiled, dataclasses.replace(symmetry, registers=registers))
 
 
 def test_products_of_symmetries_are_symmetries() -> None:
-    net = games.compile_game("blind_tictactoe")
-    elements = symmetries.find_symmetries(net).elements()
+    compiled = games.compile_game("blind_tictactoe")
+    elements = symmetries.find_symmetries(compiled).elements()
     assert elements is not None
     for a, b in itertools.product(elements[:6], elements[-6:]):
-        assert symmetries.is_proved(net, a.then(b))
+        assert symmetries.is_proved(compiled, a.then(b))
     assert {a.then(b).key for a in elements for b in elements} == {a.key for a in elements}

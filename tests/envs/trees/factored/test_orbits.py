@@ -56,25 +56,25 @@ EVALUATE_AVERAGE = jax.jit(best_response.evaluate_average)
 
 
 @functools.cache
-def net_of(game: str) -> propnet.PropNet:
+def propnet_of(game: str) -> propnet.PropNet:
     return games.compile_game(rules=game) if game == DOORS else games.compile_game(game)
 
 
 @functools.cache
 def group_of(game: str) -> symmetry_group.Group:
-    group = symmetry_group.build(net_of(game))
+    group = symmetry_group.build(propnet_of(game))
     assert group is not None
     return group
 
 
 @functools.cache
 def whole_of(game: str) -> unroll_blocks.WholeTree:
-    return unroll_blocks.unroll_whole(net_of(game), group_of(game))
+    return unroll_blocks.unroll_whole(propnet_of(game), group_of(game))
 
 
 @functools.cache
 def quotient_of(game: str) -> game_tree.GameTree:
-    return unroll_blocks.unroll(net_of(game), group=group_of(game))
+    return unroll_blocks.unroll(propnet_of(game), group=group_of(game))
 
 
 @functools.cache
@@ -92,7 +92,7 @@ def _x64() -> Iterator[None]:
 @pytest.mark.parametrize("game", GAMES, ids=lambda game: "doors" if game == DOORS else game)
 def test_every_information_set_and_history_is_counted(game: str) -> None:
     whole, quotient = whole_of(game).tree, quotient_of(game)
-    plain = unroll_blocks.unroll(net_of(game))
+    plain = unroll_blocks.unroll(propnet_of(game))
     assert whole.summary() == plain.summary()
     assert group_of(game).order == GAMES[game]
     assert quotient.counts.histories == whole.counts.histories
@@ -185,16 +185,16 @@ def test_the_first_player_of_a_small_square_board_has_one_move() -> None:
 
 
 def test_exchanged_registers_have_one_owner() -> None:
-    net = net_of("phantom_ttt:width=2,height=2,line=2")
-    owners = private_registers.find_owners(net)
+    compiled = propnet_of("phantom_ttt:width=2,height=2,line=2")
+    owners = private_registers.find_owners(compiled)
     group = group_of("phantom_ttt:width=2,height=2,line=2")
-    assert (private_registers.find_owners(net, list(group.registers.image)) == owners).all()
+    assert (private_registers.find_owners(compiled, list(group.registers.image)) == owners).all()
     assert (owners >= 0).any()
     first = int(np.flatnonzero(owners >= 0)[0])
     swap = np.arange(len(owners))
     world = int(np.flatnonzero(owners == private_registers.WORLD)[0])
     swap[[first, world]] = world, first
-    assert private_registers.find_owners(net, [swap])[first] == private_registers.WORLD
+    assert private_registers.find_owners(compiled, [swap])[first] == private_registers.WORLD
 
 
 def test_products_and_stabilisers() -> None:
@@ -211,9 +211,9 @@ def test_products_and_stabilisers() -> None:
 
 
 def test_large_groups_are_replaced_by_a_part() -> None:
-    net = games.compile_game("meier")
-    assert symmetries.find_symmetries(net).order > symmetry_group.MOST_ELEMENTS
-    group = symmetry_group.build(net)
+    compiled = games.compile_game("meier")
+    assert symmetries.find_symmetries(compiled).order > symmetry_group.MOST_ELEMENTS
+    group = symmetry_group.build(compiled)
     assert group is not None
     assert 2 <= group.order <= symmetry_group.MOST_ELEMENTS
     assert symmetry_group.build(games.compile_game("kuhn_poker")) is None

@@ -89,14 +89,14 @@ GAMES = {
 
 
 @functools.cache
-def net_of(name: str) -> propnet.PropNet:
+def propnet_of(name: str) -> propnet.PropNet:
     spec = GAMES[name]
     return sheets.compile_text(spec) if "(" in spec else games.compile_game(spec)
 
 
 @functools.cache
 def both(name: str) -> tuple[game_tree.GameTree, game_tree.GameTree]:
-    return unroll_blocks.unroll(net_of(name)), unroll.unroll(net_of(name))
+    return unroll_blocks.unroll(propnet_of(name)), unroll.unroll(propnet_of(name))
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +125,7 @@ def test_the_same_information_sets_and_terminals(name: str) -> None:
     assert blocks.counts.information_sets == plain.counts.information_sets
     assert blocks.payoff_range == plain.payoff_range
     assert blocks.summary()["terminals"] == plain.summary()["terminals"]
-    moves = max(len(role.moves) for role in net_of(name).roles)
+    moves = max(len(role.moves) for role in propnet_of(name).roles)
     for number, (ours, theirs) in enumerate(zip(blocks.players, plain.players, strict=True)):
         assert sorted(ours.labels) == sorted(theirs.labels)
         chances = [dict(zip(p.labels, p.chance.tolist(), strict=True)) for p in (ours, theirs)]
@@ -184,7 +184,7 @@ def test_the_same_values_of_information_sets(name: str) -> None:
 
 def test_labels_on_demand_are_the_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = both("phantom")[1]
-    tree = unroll_blocks.unroll(net_of("phantom"))
+    tree = unroll_blocks.unroll(propnet_of("phantom"))
     monkeypatch.setattr(game_tree, "_MANY_VIEWS", 0)
     for ours, theirs in zip(tree.players, plain.players, strict=True):
         assert not isinstance(ours.labels, tuple)
@@ -199,15 +199,15 @@ def test_blocks_are_fewer_than_terminals_where_players_try_in_private() -> None:
 
 
 def test_private_registers_are_found() -> None:
-    owners = private_registers.find_owners(net_of("phantom"))
-    names = dict(zip(net_of("phantom").fluents, net_of("phantom").fluent_literals.tolist(), strict=True))
+    owners = private_registers.find_owners(propnet_of("phantom"))
+    names = dict(zip(propnet_of("phantom").fluents, propnet_of("phantom").fluent_literals.tolist(), strict=True))
     assert owners[(names["(hit x 1 1)"] >> 1) - 1] == 0
     assert owners[(names["(hit o 1 1)"] >> 1) - 1] == 1
     assert owners[(names["(cell 1 1 x)"] >> 1) - 1] == private_registers.WORLD
 
 
 def test_a_register_that_another_player_perceives_two_steps_later_is_not_private() -> None:
-    owners = private_registers.find_owners(net_of("leak"))
+    owners = private_registers.find_owners(propnet_of("leak"))
     assert not (
         owners == 0
     ).any()  # what a marks may only be b's, which reads it: a's choice is no longer a secret of a
@@ -255,9 +255,9 @@ def test_unplayable_states_are_refused() -> None:
 
 def test_too_many_blocks_or_members_are_refused_by_name() -> None:
     with pytest.raises(game_tree.TooLargeError, match=r"needs the memory of [\d,]+ blocks"):
-        unroll_blocks.unroll(net_of("phantom"), max_blocks=30)
+        unroll_blocks.unroll(propnet_of("phantom"), max_blocks=30)
     with pytest.raises(game_tree.TooLargeError, match=r"needs the memory of [\d,]+ members"):
-        unroll_blocks.unroll(net_of("phantom"), max_members=5)
+        unroll_blocks.unroll(propnet_of("phantom"), max_members=5)
 
 
 def test_endless_games_are_refused() -> None:
