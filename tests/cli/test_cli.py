@@ -292,9 +292,9 @@ def test_no_message_of_the_library_names_an_option() -> None:
 
 def test_info_shows_symmetries(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["info", "dark_hex", "--symmetries", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["symmetries"]
-    assert (found["order"], found["order_fixing_players"], found["complete"], found["unproved"]) == (2, 2, True, 0)
-    (half_turn,) = found["generators"]
+    output = json.loads(capsys.readouterr().out)["symmetries"]
+    assert (output["order"], output["order_fixing_players"], output["complete"], output["unproved"]) == (2, 2, True, 0)
+    (half_turn,) = output["generators"]
     assert half_turn["x"]["role"] == "x"
     assert half_turn["x"]["moves"]["(mark 1 2)"] == "(mark 3 2)"
     assert "(mark 2 2)" not in half_turn["x"]["moves"]

@@ -52,9 +52,9 @@ def test_too_little_memory_is_no_bug(error: Exception) -> None:
 
 
 def test_a_library_that_cannot_be_loaded_is_no_bug() -> None:
-    told = failures.explain(ImportError("Encountered an error while initializing the extension."))
-    assert told is not None
-    assert "not enough memory, or its installation is damaged" in told
+    reported = failures.explain(ImportError("Encountered an error while initializing the extension."))
+    assert reported is not None
+    assert "not enough memory, or its installation is damaged" in reported
     assert failures.explain(ImportError("cannot import name x")) is None
 
 

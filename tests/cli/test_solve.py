@@ -284,13 +284,13 @@ def test_info_suggests_no_depth_if_none_fits(capsys: pytest.CaptureFixture[str])
 def test_games_of_open_spiel(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspiel")
     assert cli.main(["info", "spiel:kuhn_poker", "--tree", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["terminals"], found["information_sets"]) == (30, {"player0": 6, "player1": 6})
+    output = json.loads(capsys.readouterr().out)
+    assert (output["terminals"], output["information_sets"]) == (30, {"player0": 6, "player1": 6})
     assert cli.main(["info", "spiel:kuhn_poker"]) == 1
     assert "gdlx info spiel:kuhn_poker --tree" in capsys.readouterr().err
     assert cli.main(["playout", "spiel:kuhn_poker"]) == 1
     assert "which has no rulesheet, and this needs one" in capsys.readouterr().err
     assert cli.main(["solve", "spiel:chess"]) == 1
-    told = capsys.readouterr().err
-    assert "too large to unroll" in told
-    assert "--table" not in told  # a hash table needs rules
+    printed = capsys.readouterr().err
+    assert "too large to unroll" in printed
+    assert "--table" not in printed  # a hash table needs rules

@@ -21,8 +21,8 @@ def played(folder: pathlib.Path, **settings: str) -> dict[str, object]:
     environment = {**os.environ, "GDLX_CACHE": str(folder), **settings}
     ran = subprocess.run(COMMAND, env=environment, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
-    found: dict[str, object] = json.loads(ran.stdout)
-    return found
+    output: dict[str, object] = json.loads(ran.stdout)
+    return output
 
 
 def times(folder: pathlib.Path) -> dict[str, int]:
@@ -33,9 +33,9 @@ def times(folder: pathlib.Path) -> dict[str, int]:
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[pathlib.Path, dict[str, object]]:
     """A folder with the programs of one process, and what that printed."""
     folder = tmp_path_factory.mktemp("first")
-    found = played(folder)
+    actual = played(folder)
     shutil.copytree(folder, folder.with_name("kept"))
-    return folder, found
+    return folder, actual
 
 
 @pytest.fixture

@@ -54,8 +54,8 @@ def same(left: envs.State, right: envs.State, *, but: tuple[str, ...] = ()) -> b
 @pytest.mark.parametrize("game", library.names())
 def test_the_contract(game: str) -> None:
     env = made(game)
-    found = matches.play_random(env, matches=40, steps=steps_of(game))
-    states = found.states
+    played = matches.play_random(env, matches=40, steps=steps_of(game))
+    states = played.states
     players, actions = env.num_players, env.num_actions
     shapes = {
         "registers": ((len(env.propnet.initial),), np.bool_),
@@ -102,7 +102,7 @@ def test_the_contract(game: str) -> None:
             assert np.array_equal(getattr(states, name)[1:][~moved], getattr(states, name)[:-1][~moved]), name
     assert (states.info_key[1:][moved] != states.info_key[:-1][moved]).any(axis=-1).all()
 
-    compared = matches.compare_with_rules(env, games.load_rulesheet(game), found, range(3))
+    compared = matches.compare_with_rules(env, games.load_rulesheet(game), played, range(3))
     assert compared >= 6
     for role in env.propnet.roles:
         for names in (role.moves, role.percepts, role.goal_values):
@@ -120,8 +120,8 @@ def test_every_form_plays_the_same(game: str) -> None:
     if on_cpu and game in IN_DEFAULT:
         forms.remove("rolled")
     for form in forms:
-        found = matches.play_random(envs.Env(auto.propnet, auto.payoffs, form), matches=40, steps=steps_of(game))
-        assert same(found.states, expected.states), form
+        played = matches.play_random(envs.Env(auto.propnet, auto.payoffs, form), matches=40, steps=steps_of(game))
+        assert same(played.states, expected.states), form
 
 
 @functools.cache
@@ -141,11 +141,11 @@ def dealt() -> envs.State:
 
 def test_vmap_is_a_loop_and_jit_changes_nothing() -> None:
     env, step = kuhn()
-    found = matches.play_random(env, matches=6, steps=5)
+    played = matches.play_random(env, matches=6, steps=5)
     for match in range(6):
-        states = found.states_of(match)
+        states = played.states_of(match)
         for t, (before, after) in enumerate(itertools.pairwise(states)):
-            chance = jnp.asarray(found.chance[t, match])
+            chance = jnp.asarray(played.chance[t, match])
             assert same(step(before, jnp.asarray(after.actions), None, chance), after)
     rps = made("rps")
     start, end = matches.play_random(rps, matches=1, steps=1).states_of(0)
@@ -199,10 +199,10 @@ def test_a_policy_can_be_differentiated_through_a_match() -> None:
 
     keys = jax.random.split(jax.random.key(0), 64)
     mean = jax.grad(lambda logits: jax.vmap(loss, in_axes=(None, 0))(logits, keys).mean())
-    found = jax.jit(mean)(jnp.zeros((2, 3)))
-    assert found.shape == (2, 3)
-    assert np.isfinite(found).all()
-    assert np.abs(found).max() > 0
+    actual = jax.jit(mean)(jnp.zeros((2, 3)))
+    assert actual.shape == (2, 3)
+    assert np.isfinite(actual).all()
+    assert np.abs(actual).max() > 0
 
 
 @pytest.mark.parametrize(
@@ -348,9 +348,9 @@ def test_a_state_without_a_legal_move_ends_as_unplayable() -> None:
 
 def test_the_highest_goal_counts_and_a_conflict_is_told() -> None:
     env = sheets.make_env(sheets.CONFLICTS)
-    found = jax.jit(jax.vmap(lambda first: env.step(env.init(), jnp.stack([first, 0]), None)))(jnp.arange(4))
-    assert found.goals.tolist() == [[20, 80], [100, 10], [0, 10], [30, 70]]
-    assert found.goal_conflict.tolist() == [False, True, True, True]
+    actual = jax.jit(jax.vmap(lambda first: env.step(env.init(), jnp.stack([first, 0]), None)))(jnp.arange(4))
+    assert actual.goals.tolist() == [[20, 80], [100, 10], [0, 10], [30, 70]]
+    assert actual.goal_conflict.tolist() == [False, True, True, True]
 
 
 def test_a_game_that_is_over_at_once() -> None:
@@ -371,16 +371,16 @@ def test_a_game_without_moves_of_chance() -> None:
 @pytest.mark.parametrize("iterated", [False, True])
 def test_recursion_through_state(iterated: bool) -> None:
     env = sheets.make_env(sheets.MAZE, iterated=iterated)
-    found = matches.play_random(env, matches=10, steps=7)
-    assert matches.compare_with_rules(env, support.read(sheets.MAZE), found, range(10)) > 30
-    assert found.states.goals.max() == 100  # somebody got through
+    played = matches.play_random(env, matches=10, steps=7)
+    assert matches.compare_with_rules(env, support.read(sheets.MAZE), played, range(10)) > 30
+    assert played.states.goals.max() == 100  # somebody got through
 
 
 def test_players_and_chance_at_the_same_time() -> None:
     env = sheets.make_env(sheets.COINS)
     assert env.players == ("odd", "even")
-    found = matches.play_random(env, matches=10, steps=3)
-    assert matches.compare_with_rules(env, support.read(sheets.COINS), found, range(10)) == 30
+    played = matches.play_random(env, matches=10, steps=3)
+    assert matches.compare_with_rules(env, support.read(sheets.COINS), played, range(10)) == 30
 
 
 def test_an_environment_says_what_it_is() -> None:

@@ -22,10 +22,10 @@ PLATFORMS = ("cuda", "tpu")
 
 
 def exported(function: Callable[..., Any], *arguments: Any) -> jax.export.Exported:
-    found = jax.export.export(jax.jit(function), platforms=PLATFORMS)(*arguments)
-    assert found.platforms == PLATFORMS
-    assert "func.func public @main" in found.mlir_module()
-    return found
+    program = jax.export.export(jax.jit(function), platforms=PLATFORMS)(*arguments)
+    assert program.platforms == PLATFORMS
+    assert "func.func public @main" in program.mlir_module()
+    return program
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "smallest", "maze"])
@@ -62,10 +62,10 @@ def test_an_exported_step_still_plays() -> None:
     env = gdlx.make("rps")
     start = env.init()
     actions = jnp.array([0, 2])
-    found = jax.export.export(jax.jit(lambda state, joint: tuple(env.step(state, joint, None))), platforms=("cpu",))(
+    program = jax.export.export(jax.jit(lambda state, joint: tuple(env.step(state, joint, None))), platforms=("cpu",))(
         start, actions
     )
-    call: Any = found.call
+    call: Any = program.call
     after = envs.State(*call(start, actions))
     assert jax.tree.all(jax.tree.map(np.array_equal, after, jax.jit(env.step)(start, actions, None)))
 
@@ -122,8 +122,8 @@ print(json.dumps({
 def on_devices(count: int) -> dict[str, Any]:
     flags = xla_flags.environment_with_devices(count) | {"JAX_PLATFORMS": "cpu"}
     ran = subprocess.run([sys.executable, "-c", SHARDED], env=flags, capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(ran.stdout)
-    return found
+    output: dict[str, Any] = json.loads(ran.stdout)
+    return output
 
 
 def test_a_sharded_batch_plays_the_same() -> None:

@@ -22,12 +22,12 @@ SPLIT = """
 @pytest.mark.parametrize("game", library.names())
 def test_the_payoffs_of_the_library(game: str) -> None:
     propnet = games.compile_game(game)
-    found = payoffs.infer_payoffs(propnet)
+    actual = payoffs.infer_payoffs(propnet)
     if game in ("monty_hall", "smallest"):  # one player, three players
-        assert found == payoffs.Payoffs(0.0, False, True)
+        assert actual == payoffs.Payoffs(0.0, False, True)
     else:
-        assert (found.offset, found.zero_sum) == (50.0, True)
-    assert payoffs.infer_payoffs(propnet) == found
+        assert (actual.offset, actual.zero_sum) == (50.0, True)
+    assert payoffs.infer_payoffs(propnet) == actual
 
 
 def test_goals_of_a_constant_sum_are_shifted() -> None:

@@ -72,9 +72,9 @@ def _small_files(scenario: scenarios.Scenario, folder: pathlib.Path, cache: path
     kilobytes = max(1, chance.choice(_KILOBYTES))  # standard error is a file here, too, and needs room for a message
     limit = (resource.RLIMIT_FSIZE, kilobytes * 1024)
     ended = processes.run(scenario.start, folder, env, limit=limit)
-    told = require_paragraph(ended, scenario, f"with files of at most {kilobytes} kB")
+    reported = require_paragraph(ended, scenario, f"with files of at most {kilobytes} kB")
     _complete(scenario, folder, env)
-    return told
+    return reported
 
 
 def _full_disk(scenario: scenarios.Scenario, folder: pathlib.Path, cache: pathlib.Path, chance: random.Random) -> str:
@@ -107,11 +107,11 @@ def _low_memory(scenario: scenarios.Scenario, folder: pathlib.Path, cache: pathl
     megabytes = chance.choice(_MEGABYTES)
     ended = processes.run(scenario.start, folder, env, limit=(resource.RLIMIT_AS, megabytes * _MB))
     if ended.code in (-signal.SIGABRT, -signal.SIGSEGV) and "Traceback" not in ended.stderr:
-        told = "ended by a library"  # which cannot start a thread, or a C++ exception that nobody catches
+        reported = "ended by a library"  # which cannot start a thread, or a C++ exception that nobody catches
     else:
-        told = require_paragraph(ended, scenario, f"with {megabytes} MB")
+        reported = require_paragraph(ended, scenario, f"with {megabytes} MB")
     _complete(scenario, folder, env)
-    return told
+    return reported
 
 
 _FAULTS: Mapping[str, Fault] = {

@@ -127,14 +127,14 @@ def make_trial(name: str, folder: pathlib.Path) -> trials.Trial:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", errors.Remark)
-                found = kept.read(folder)
+                actual = kept.read(folder)
         except (errors.UserError, OSError):
             return {"refused": 1}
         finally:
             path.write_bytes(contents[path])
-        if found is None:
+        if actual is None:
             return {"refused": 1}
-        if found != expected:
+        if actual != expected:
             raise trials.Failure(f"bit {bit} of {path.relative_to(folder)} changes what is read")
         return {"rebuilt or the same": 1}
 

@@ -122,15 +122,15 @@ def _damage_json(content: bytes, chance: random.Random) -> bytes:
 
 
 def _json_places(root: list[Any]) -> list[tuple[Any, Any]]:
-    found: list[tuple[Any, Any]] = []
+    collected: list[tuple[Any, Any]] = []
     todo: list[Any] = [root]
     while todo:
         within = todo.pop()
         for key in list(within) if isinstance(within, dict) else range(len(within)):
-            found.append((within, key))
+            collected.append((within, key))
             if isinstance(within[key], (dict, list)) and within[key]:
                 todo.append(within[key])
-    return found
+    return collected
 
 
 def _damage_csv(content: bytes, chance: random.Random) -> bytes:

@@ -163,8 +163,8 @@ def _read_sweep(folder: pathlib.Path) -> None:
 
     def read() -> None:
         with cells.open_for_writing("", False):
-            found = [cell for cell in _cells() if cells.is_finished(cell)]
-            intact = [cell for cell in found if cells.find_damage(cell) is None]
+            finished = [cell for cell in _cells() if cells.is_finished(cell)]
+            intact = [cell for cell in finished if cells.find_damage(cell) is None]
             cells.write_table(intact)
 
     _expect(read)

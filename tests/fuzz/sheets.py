@@ -117,14 +117,14 @@ def _show(tree: Tree) -> str:
 
 
 def _places(trees: list[Tree]) -> "list[tuple[list[Tree], int]]":
-    found, todo = [], [trees]
+    actual, todo = [], [trees]
     while todo:
         inside = todo.pop()
         for number, part in enumerate(inside):
-            found.append((inside, number))
+            actual.append((inside, number))
             if isinstance(part, list):
                 todo.append(part)
-    return found
+    return actual
 
 
 def _shuffled(part: Tree, other: Tree, chance: random.Random) -> Tree:

@@ -101,14 +101,14 @@ class TerminalClass(NamedTuple):
 
 def terminal_classes(root: Node, players: int) -> dict[TerminalClass, tuple[float, int]]:
     """Probability of chance and number of histories of every kind of end."""
-    found: dict[TerminalClass, tuple[float, int]] = {}
+    collected: dict[TerminalClass, tuple[float, int]] = {}
 
     def walk(node: Node, weight: float, choices: tuple[tuple[tuple[str, int], ...], ...]) -> None:
         match node:
             case TerminalNode():
                 kind = TerminalClass(choices, node.payoffs, node.is_leaf)
-                before, count = found.get(kind, (0.0, 0))
-                found[kind] = before + weight, count + 1
+                before, count = collected.get(kind, (0.0, 0))
+                collected[kind] = before + weight, count + 1
             case ChanceNode():
                 for probability, child in node.children:
                     walk(child, weight * probability, choices)
@@ -120,7 +120,7 @@ def terminal_classes(root: Node, players: int) -> dict[TerminalClass, tuple[floa
                     walk(child, weight, tuple(after))
 
     walk(root, 1.0, ((),) * players)
-    return found
+    return collected
 
 
 def iterate_nodes(root: Node) -> Iterator[Node]:
@@ -135,16 +135,16 @@ def iterate_nodes(root: Node) -> Iterator[Node]:
 
 
 def legal_actions(root: Node) -> dict[InfosetKey, list[int]]:
-    found: dict[InfosetKey, list[int]] = {}
+    collected: dict[InfosetKey, list[int]] = {}
     for node in iterate_nodes(root):
         if isinstance(node, DecisionNode):
-            found |= {(player, view): node.actions[player] for player, view in node.views.items()}
-    return found
+            collected |= {(player, view): node.actions[player] for player, view in node.views.items()}
+    return collected
 
 
 def infoset_chance_reach(root: Node) -> dict[InfosetKey, float]:
     """The probabilities of chance, summed over the histories of every information set."""
-    found: dict[InfosetKey, float] = collections.defaultdict(float)
+    actual: dict[InfosetKey, float] = collections.defaultdict(float)
 
     def walk(node: Node, weight: float) -> None:
         match node:
@@ -153,12 +153,12 @@ def infoset_chance_reach(root: Node) -> dict[InfosetKey, float]:
                     walk(child, weight * probability)
             case DecisionNode():
                 for key in node.views.items():
-                    found[key] += weight
+                    actual[key] += weight
                 for child in node.children.values():
                     walk(child, weight)
 
     walk(root, 1.0)
-    return found
+    return actual
 
 
 def uniform(root: Node) -> Policy:
@@ -223,8 +223,8 @@ class ReferenceCfr:
     def __init__(self, root: Node, players: int) -> None:
         self.root, self.players = root, players
         self.policy = uniform(root)
-        self.regret = {key: dict.fromkeys(own, 0.0) for key, own in self.policy.items()}
-        self.cumulative_policy = {key: dict.fromkeys(own, 0.0) for key, own in self.policy.items()}
+        self.regret = {key: dict.fromkeys(chosen, 0.0) for key, chosen in self.policy.items()}
+        self.cumulative_policy = {key: dict.fromkeys(chosen, 0.0) for key, chosen in self.policy.items()}
         self.t = 0
 
     def start(self, regrets: Policy) -> None:
@@ -248,15 +248,15 @@ class ReferenceCfr:
             new: Policy = collections.defaultdict(lambda: collections.defaultdict(float))
             self._value(self.root, player, 1.0, self.policy if alternating else before, new)
             self.policy = dict(self.policy)
-            for key, found in new.items():
+            for key, actual in new.items():
                 # Options of equal worth: whether rounding errors are positive must not decide.
-                own = {action: change if abs(change) > _NOISE else 0.0 for action, change in found.items()}
-                for action, change in own.items():
+                chosen = {action: change if abs(change) > _NOISE else 0.0 for action, change in actual.items()}
+                for action, change in chosen.items():
                     after = self.regret[key][action] + change
                     self.regret[key][action] = after * self._discount(alpha if after > 0 else beta)
                 optimism = float(settings.optimism or 0.0)
                 self.policy[key] = self._matching(
-                    {action: self.regret[key][action] + optimism * change for action, change in own.items()},
+                    {action: self.regret[key][action] + optimism * change for action, change in chosen.items()},
                     float(settings.exploration or 0.0),
                 )
 
@@ -286,8 +286,8 @@ class ReferenceCfr:
                     for action, probability in self.policy[key].items():
                         self.cumulative_policy[key][action] += reach * probability
                 for joint, child in node.children.items():
-                    own = self.policy[key][joint[place]] if place >= 0 else 1.0
-                    self._add_to_average(child, player, reach * own, seen)
+                    chosen = self.policy[key][joint[place]] if place >= 0 else 1.0
+                    self._add_to_average(child, player, reach * chosen, seen)
 
     def _value(self, node: Node, player: int, others: float, policy: Policy, new: Policy) -> float:
         """The value to a player; `others` is the reach of all others and chance, `new` collects regrets."""
@@ -312,7 +312,7 @@ class ReferenceCfr:
                 return mean
 
     def average(self) -> Policy:
-        return {key: self._matching(own, 0.0) for key, own in self.cumulative_policy.items()}
+        return {key: self._matching(policy, 0.0) for key, policy in self.cumulative_policy.items()}
 
 
 @functools.cache

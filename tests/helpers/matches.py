@@ -60,18 +60,18 @@ def play_random(env: envs.Env, *, matches: int, steps: int, seed: int = 0) -> Ma
     return MatchBatch(envs.State(*stacked), np.moveaxis(chances, 0, 1))
 
 
-def compare_with_rules(env: envs.Env, sheet: rulesheet.Rulesheet, found: MatchBatch, numbers: Sequence[int]) -> int:
+def compare_with_rules(env: envs.Env, sheet: rulesheet.Rulesheet, actual: MatchBatch, numbers: Sequence[int]) -> int:
     """Replays some of the matches with the interpreter; returns the number of states that were compared."""
     rules = interpreter.Interpreter(sheet)
     compared = 0
     for match in numbers:
-        states = found.states_of(match)
+        states = actual.states_of(match)
         by_rules = rules.initial
         for step, state in enumerate(states):
             _compare(env, rules, by_rules, state)
             compared += 1
             if step + 1 < len(states):
-                joint = _joint(env, states[step + 1], int(found.chance[step, match]))
+                joint = _joint(env, states[step + 1], int(actual.chance[step, match]))
                 seen = rules.percepts(by_rules, joint)
                 for player, name in enumerate(env.players):
                     texts = sorted(map(ground_terms.to_text, seen[name]))

@@ -127,8 +127,8 @@ class Chart:
         return 10 ** np.polyval(self.scales["x"], x), 10 ** np.polyval(self.scales["y"], y)
 
     def line(self, style_name: str) -> Element:
-        (found,) = self.chart.find("g", style_name)
-        return found
+        (actual,) = self.chart.find("g", style_name)
+        return actual
 
     def curve(self, style_name: str) -> tuple[Floats, Floats]:
         (drawn,) = self.line(style_name).find("polyline")

@@ -68,11 +68,11 @@ def node_values(gates: aig.Circuit, column: Column) -> list[bool]:
 
 def evaluate_circuit(gates: aig.Circuit, columns: Sequence[Column]) -> list[tuple[bool, ...]]:
     """The outputs of a circuit for each column of input values."""
-    found = []
+    collected = []
     for column in columns:
         value = node_values(gates, column)
-        found.append(tuple(value[literal >> 1] != bool(literal & 1) for literal in gates.outputs))
-    return found
+        collected.append(tuple(value[literal >> 1] != bool(literal & 1) for literal in gates.outputs))
+    return collected
 
 
 def all_columns(inputs: int) -> list[tuple[bool, ...]]:
@@ -98,7 +98,7 @@ class RulesAndPropnet:
         terminal, goals = self.machine.terminal_and_goals(bits)
         goal_rows = machine.split_rows(goals, [len(role.goal_values) for role in self.propnet.roles])
         legal_rows = machine.split_rows(self.machine.legal(bits), [len(role.moves) for role in self.propnet.roles])
-        found: list[LegalMoves | None] = []
+        collected: list[LegalMoves | None] = []
         for column, state in enumerate(states):
             texts = {ground_terms.to_text(fluent) for fluent in state}
             assert {self.propnet.fluents[n] for n in np.flatnonzero(fluents[:, column])} == texts
@@ -110,8 +110,8 @@ class RulesAndPropnet:
                 judged = tuple(role.goal_values[n] for n in np.flatnonzero(goal[:, column]))
                 assert judged == held.get(role.name, ()), (role.name, sorted(texts))
             assert bool(terminal[column]) == self.rules.is_terminal(state), sorted(texts)
-            found.append(None if terminal[column] else legal)
-        return found
+            collected.append(None if terminal[column] else legal)
+        return collected
 
     def step(
         self, states: Sequence[interpreter.State], bits: machine.Rows, joints: Sequence[interpreter.JointAction]

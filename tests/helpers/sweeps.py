@@ -19,8 +19,8 @@ GRID: dict[str, Any] = {
 }
 
 
-def make_sweep(found: dict[str, Any]) -> config.Sweep:
-    return config.Sweep("test", config.expand_cells(found))
+def make_sweep(actual: dict[str, Any]) -> config.Sweep:
+    return config.Sweep("test", config.expand_cells(actual))
 
 
 def rows(path: pathlib.Path) -> list[dict[str, str]]:

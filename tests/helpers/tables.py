@@ -48,13 +48,13 @@ def make_random_table(game: str, *, with_public: bool = False) -> RandomTable:
         ),
         averages=jax.tree.map(lambda x: jnp.zeros_like(x[0]), state.averages),
     )
-    found = [lookup_rows(state, task, env.num_actions, n) for n in range(len(task.tree.players))]
+    actual = [lookup_rows(state, task, env.num_actions, n) for n in range(len(task.tree.players))]
     policies = []
-    for player, row in zip(task.tree.players, found, strict=True):
+    for player, row in zip(task.tree.players, actual, strict=True):
         assert (row >= 0).all()
         own = np.repeat(row, np.diff(player.first))
         policies.append(tabular_policies.normalise(player, np.concatenate([[1.0], start[own, player.action[1:]]])))
-    return RandomTable(task, moving, state, found, policies)
+    return RandomTable(task, moving, state, actual, policies)
 
 
 def lookup_rows(state: table_state.TableState, task: tasks.TreeTask, moves: int, player: int) -> Any:
@@ -77,23 +77,23 @@ def exact_regrets(game: RandomTable, number: int) -> list[Any]:
     profile = tabular_policies.to_levels(game.task.tree, game.task.layouts, game.policies)
     levels = best_response.counterfactual_values(game.task.form, profile, number)
     values = tabular_policies.player_from_levels(game.task.layouts[number], levels)
-    found = []
+    collected = []
     for decision, reach in enumerate(uniform_reach(player)):
         part = slice(player.first[decision], player.first[decision + 1])
-        found.append((values[part] - values[part] @ policy[part]) * reach)
-    return found
+        collected.append((values[part] - values[part] @ policy[part]) * reach)
+    return collected
 
 
 def uniform_reach(player: game_tree.Player) -> Any:
     """[I] of each set if its player played uniformly: what regrets in a hash table are multiplied by."""
-    found = np.ones(player.sets)
+    actual = np.ones(player.sets)
     widths = np.diff(player.first)
     for decision in range(player.sets):
         parent = int(player.parent[decision])
         if parent:
             before = int(np.searchsorted(player.first, parent, side="right")) - 1
-            found[decision] = found[before] / widths[before]
-    return found
+            actual[decision] = actual[before] / widths[before]
+    return actual
 
 
 Update = Callable[[table_state.TableState, jax.Array], table_state.TableState]

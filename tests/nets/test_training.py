@@ -164,9 +164,9 @@ def test_the_last_two_states_are_kept(learner: protocol.Learner, tmp_path: pathl
         checkpoints.write_state(tmp_path, iteration, 0.5 * iteration, state)
     names = sorted(path.name for path in (tmp_path / checkpoints.STATES).iterdir())
     assert names == ["10", "10.json", "2", "2.json"]  # states, and the digests of their files
-    found, iteration, seconds = checkpoints.read_state(tmp_path, state)
+    actual, iteration, seconds = checkpoints.read_state(tmp_path, state)
     assert (iteration, seconds) == (10, 5.0)
-    assert_same(state, found)
+    assert_same(state, actual)
 
 
 def test_a_damaged_or_foreign_state_is_refused(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
@@ -223,10 +223,10 @@ def test_states_are_kept(game: str, tmp_path: pathlib.Path) -> None:
         shapes,
     )
     checkpoints.write_state(tmp_path, 7, 2.5, state)
-    found, iteration, seconds = checkpoints.read_state(tmp_path, shapes)
+    actual, iteration, seconds = checkpoints.read_state(tmp_path, shapes)
     assert (iteration, seconds) == (7, 2.5)
-    assert str(jax.tree.structure(found)) == str(jax.tree.structure(state))
-    assert_same(found, state)
+    assert str(jax.tree.structure(actual)) == str(jax.tree.structure(state))
+    assert_same(actual, state)
 
 
 def test_what_eight_devices_have_written_one_can_read(tmp_path: pathlib.Path) -> None:
@@ -240,8 +240,8 @@ checkpoints.write_state(pathlib.Path({str(tmp_path)!r}), 3, 1.0, jax.device_put(
 print(len(jax.devices()))
 """
     samples.run_with_devices(program, 8)
-    found, _, _ = checkpoints.read_state(tmp_path, jnp.zeros(16))
-    np.testing.assert_array_equal(found, np.arange(16.0))
+    actual, _, _ = checkpoints.read_state(tmp_path, jnp.zeros(16))
+    np.testing.assert_array_equal(actual, np.arange(16.0))
 
 
 def test_too_little_memory_for_an_iteration(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
@@ -267,8 +267,8 @@ class _RunsAway:
 
     def iterate(self, state: Any) -> tuple[Any, Mapping[str, jax.Array]]:
         self._count += 1
-        state, told = self._inner.iterate(state)
-        return state, told if self._count < 3 else dict(told) | {"loss": jnp.asarray(jnp.nan)}
+        state, reported = self._inner.iterate(state)
+        return state, reported if self._count < 3 else dict(reported) | {"loss": jnp.asarray(jnp.nan)}
 
 
 class _NeedsMuch(_RunsAway):
@@ -371,9 +371,9 @@ def test_learners_and_runs_print_in_one_line(learner: protocol.Learner, tmp_path
 
 def test_networks_play_the_same_in_lockstep_and_one_by_one(folder: pathlib.Path) -> None:
     arena = players.load_arena("kuhn_poker")
-    found = agent_registry.make_agent(f"network:{folder}")
-    assert isinstance(found, network_agent.NetworkAgent)
-    policy = found.policy(arena)
+    actual = agent_registry.make_agent(f"network:{folder}")
+    assert isinstance(actual, network_agent.NetworkAgent)
+    policy = actual.policy(arena)
     asked = players.FunctionAgent(lambda view, clock: view.legal[0])
     playing_match = matches.Match(arena, (asked, asked), match.MatchSettings(games=4))
     for _ in matches.play_games(playing_match):
@@ -382,12 +382,12 @@ def test_networks_play_the_same_in_lockstep_and_one_by_one(folder: pathlib.Path)
     for view in asked.views:
         window, key = network_agent._rows(policy.encoder, view)
         one = jax.tree.map(lambda x: x[None], window)
-        told = vectorised_play.network_policy(policy.encoder, policy.network)(
+        reported = vectorised_play.network_policy(policy.encoder, policy.network)(
             policy.parameters,
             vectorised_play.Observation(one, jnp.asarray(key)[None], window.legal[view.player][None], view.player),
         )[0]
         np.testing.assert_allclose(
-            network_agent.legal_action_probabilities(policy, view), np.asarray(told)[list(view.legal)], atol=1e-5
+            network_agent.legal_action_probabilities(policy, view), np.asarray(reported)[list(view.legal)], atol=1e-5
         )
 
 
@@ -411,16 +411,16 @@ def test_networks_of_another_game_are_refused(folder: pathlib.Path) -> None:
 
 def test_train_from_the_command_line(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*_TRAIN, "--iterations", "2", "--results", str(tmp_path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["iterations"] == 2
-    assert told["improvements"] == pytest.approx(improvements(pathlib.Path(told["result"])), abs=1e-5)
-    assert told["nash_conv"] == pytest.approx(sum(told["improvements"].values()))
-    assert told["exploitability"] == pytest.approx(told["nash_conv"] / 2)
-    assert set(told["against_random"]) == {"player1", "player2"}
-    assert told["parameters"] > 100
-    assert told["metrics"]["loss"] > 0
-    assert told["metrics"]["improvement_player1"] == told["improvements"]["player1"]
-    made = pathlib.Path(told["result"])
+    output = json.loads(capsys.readouterr().out)
+    assert output["iterations"] == 2
+    assert output["improvements"] == pytest.approx(improvements(pathlib.Path(output["result"])), abs=1e-5)
+    assert output["nash_conv"] == pytest.approx(sum(output["improvements"].values()))
+    assert output["exploitability"] == pytest.approx(output["nash_conv"] / 2)
+    assert set(output["against_random"]) == {"player1", "player2"}
+    assert output["parameters"] > 100
+    assert output["metrics"]["loss"] > 0
+    assert output["metrics"]["improvement_player1"] == output["improvements"]["player1"]
+    made = pathlib.Path(output["result"])
     assert cli.main(["train", "--resume", str(made), "--iterations", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["iterations"] == 3
     assert cli.main(["train", "--resume", str(made), "--iterations", "3"]) == 0
@@ -439,9 +439,9 @@ def test_train_from_the_command_line(tmp_path: pathlib.Path, capsys: pytest.Capt
     ):
         (made / "config.json").write_text(json.dumps(config | {"settings": config["settings"] | {name: value}}))
         assert cli.main(["evaluate", str(made)]) == 1
-        told = " ".join(capsys.readouterr().err.split())
-        assert words in told
-        assert "config.json" in told.replace(" ", "")
+        output = " ".join(capsys.readouterr().err.split())
+        assert words in output
+        assert "config.json" in output.replace(" ", "")
     (made / "config.json").write_text(json.dumps(config | {"seed": 0}).replace('"seed": 0', '"seed": 1e400'))
     assert cli.main(["evaluate", str(made)]) == 1
 
@@ -473,32 +473,34 @@ def test_depth_limited_solving_from_the_command_line(
     few = [part for each in ("depth=3", "batch=16", "solving=100", "steps=50") for part in ("--set", each)]
     train = ["train", "kuhn_poker", "--learner", "supervised", *few, "--iterations", "2", "--results", str(tmp_path)]
     assert cli.main([*train, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["against_random"]["player1"]["goal"] == pytest.approx(50, abs=2)
-    assert cli.main(["evaluate", told["result"], "--json"]) == 0
+    output = json.loads(capsys.readouterr().out)
+    assert output["against_random"]["player1"]["goal"] == pytest.approx(50, abs=2)
+    assert cli.main(["evaluate", output["result"], "--json"]) == 0
     assert 0 < json.loads(capsys.readouterr().out)["value_error"] < 0.5
     solve = ["solve", "kuhn_poker", "--algorithm", "depth-limited", "--results", str(tmp_path), "--json"]
-    assert cli.main([*solve, "--net", told["result"], "--iterations", "100"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    assert cli.main([*solve, "--net", output["result"], "--iterations", "100"]) == 0
+    printed = json.loads(capsys.readouterr().out)
     tree = game_spec.unroll_game(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
     task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), tree)
     rules = players.load_arena("kuhn_poker").env.propnet
-    learner, state, *_ = checkpoints.restore_training(pathlib.Path(told["result"]), rules, task)
+    learner, state, *_ = checkpoints.restore_training(pathlib.Path(output["result"]), rules, task)
     assert isinstance(learner, supervised.Supervised)
     values = depth_limited.network_values(learner, learner.values(state))
     direct = task.metrics(depth_limited.solve(task, 3, values, iterations=100))
-    assert found["exploitability"] == pytest.approx(direct.exploitability, rel=1e-4)
-    assert 0 < found["exploitability"] < 0.2  # uniform play has 0.458; test_supervised bounds what good networks reach
-    assert cli.main(["evaluate", found["result"], "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["exploitability"] == pytest.approx(found["exploitability"], rel=1e-4)
+    assert printed["exploitability"] == pytest.approx(direct.exploitability, rel=1e-4)
+    assert (
+        0 < printed["exploitability"] < 0.2
+    )  # uniform play has 0.458; test_supervised bounds what good networks reach
+    assert cli.main(["evaluate", printed["result"], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["exploitability"] == pytest.approx(printed["exploitability"], rel=1e-4)
     for arguments, words in (
-        (["solve", "--resume", found["result"]], "nothing to resume"),
+        (["solve", "--resume", printed["result"]], "nothing to resume"),
         (solve, "needs a network"),
         ([*solve, "--network", str(folder)], "has no value network for ranges"),
-        (["solve", "leduc_poker", *solve[2:], "--network", told["result"]], "was trained for kuhn_poker"),
-        (["solve", "kuhn_poker", "--network", told["result"]], "--network is an option of depth-limited"),
-        ([*solve, "--network", told["result"], "--target", "0.1"], "leave out --target"),
-        ([*solve, "--network", told["result"], "--payoff", "goal"], "was trained with --payoff auto"),
+        (["solve", "leduc_poker", *solve[2:], "--network", output["result"]], "was trained for kuhn_poker"),
+        (["solve", "kuhn_poker", "--network", output["result"]], "--network is an option of depth-limited"),
+        ([*solve, "--network", output["result"], "--target", "0.1"], "leave out --target"),
+        ([*solve, "--network", output["result"], "--payoff", "goal"], "was trained with --payoff auto"),
     ):
         assert cli.main(arguments) != 0
         assert words in " ".join(capsys.readouterr().err.split()), arguments
@@ -548,7 +550,8 @@ def test_values_at_infosets_are_those_of_all_terminals_below_them() -> None:
     for number, player in enumerate(tree.players):
         often, value, _ = infoset_values.infoset_values(tree, policies, number)
         plans = [
-            tabular_policies.realization_plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)
+            tabular_policies.realization_plan(policy, chosen)
+            for policy, chosen in zip(tree.players, policies, strict=True)
         ]
         for decision in range(player.sets):
             below, mass = 0.0, 0.0
@@ -567,11 +570,11 @@ def test_values_at_infosets_are_those_of_all_terminals_below_them() -> None:
 
 def test_evaluate_reports_the_strength_of_networks(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["evaluate", str(folder), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["improvements"] == pytest.approx(improvements(folder), abs=1e-5)
-    assert told["exploitability"] == pytest.approx(sum(told["improvements"].values()) / 2)
-    assert told["predicted"]["error"] == pytest.approx(prediction_error(folder), rel=1e-4)
-    assert -1 <= told["predicted"]["correlation"] <= 1
+    output = json.loads(capsys.readouterr().out)
+    assert output["improvements"] == pytest.approx(improvements(folder), abs=1e-5)
+    assert output["exploitability"] == pytest.approx(sum(output["improvements"].values()) / 2)
+    assert output["predicted"]["error"] == pytest.approx(prediction_error(folder), rel=1e-4)
+    assert -1 <= output["predicted"]["correlation"] <= 1
     for option in ("--bound", "--all"):
         assert cli.main(["evaluate", str(folder), option]) == 2
         assert f"leave out {option}. " in capsys.readouterr().err
@@ -584,10 +587,10 @@ def test_depth_limited_search_takes_the_values_of_a_network(folder: pathlib.Path
     assert isinstance(learner, self_play.SelfPlay)
     start = arena.env.init()
     after = jax.jit(arena.env.step)(start, jnp.argmax(start.legal_mask, axis=1), jax.random.key(0))
-    told = values(np.stack([start.registers, after.registers], axis=1), np.array([0, 1], np.int32))
+    reported = values(np.stack([start.registers, after.registers], axis=1), np.array([0, 1], np.int32))
     for number, game in enumerate((start, after)):
         exact = learner.values(state, learner.encoder.state(game)[None])[0]
-        np.testing.assert_allclose(told[:, number], exact, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(reported[:, number], exact, rtol=1e-4, atol=1e-4)
     searches = agent_registry.make_agent(f"cfr:propnet={folder},iterations=5,depth=1")
     one = matches.Match(arena, (searches, agent_registry.make_agent("random")), match.MatchSettings(games=2))
     played = list(matches.play_games(one))

@@ -55,15 +55,15 @@ def test_solve(solved: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("algorithm", ["dcfr", "pcfr+", "fp", "lp", "os-mccfr", "es-mccfr"])
 def test_solve_by(algorithm: str, folder: pathlib.Path) -> None:
-    found = run(folder, "solve", "kuhn_poker", "--algorithm", algorithm, "--iterations", "500")
+    actual = run(folder, "solve", "kuhn_poker", "--algorithm", algorithm, "--iterations", "500")
     # Kuhn (1950): -1/18.
-    assert found["value"]["player1"] == pytest.approx(-1 / 18, abs=0.03)
-    assert found["exploitability"] < 0.05
+    assert actual["value"]["player1"] == pytest.approx(-1 / 18, abs=0.03)
+    assert actual["exploitability"] < 0.05
 
 
 def test_solve_into_a_hash_table(folder: pathlib.Path) -> None:
-    found = run(folder, "solve", "kuhn_poker", "--algorithm", "vr-mccfr", "--table", "10", "--iterations", "500")
-    assert found["exploitability"] < 0.05
+    actual = run(folder, "solve", "kuhn_poker", "--algorithm", "vr-mccfr", "--table", "10", "--iterations", "500")
+    assert actual["exploitability"] < 0.05
 
 
 def test_evaluate_a_saved_policy(solved: dict[str, Any], folder: pathlib.Path) -> None:

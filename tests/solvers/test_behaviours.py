@@ -31,8 +31,8 @@ class Seen:
         if self.ends is not None:
             assert game.is_terminal(state) is self.ends
         if self.goal is not None:
-            wanted = {game.roles[0]: self.goal} if isinstance(self.goal, int) else self.goal
-            assert game.goals(state) == {role: (value,) for role, value in wanted.items()}
+            expected = {game.roles[0]: self.goal} if isinstance(self.goal, int) else self.goal
+            assert game.goals(state) == {role: (value,) for role, value in expected.items()}
         if self.legal is not None:
             assert playing.legal_texts(game, state)[game.roles[0]] == self.legal
         if self.state is not None:

@@ -109,8 +109,8 @@ def test_settings_restrict_the_choice() -> None:
         "seed": ["blocks", "sampling", "tree"],
     }
     for name, expected in methods.items():
-        found = requests.SolveRequest("kuhn_poker", settings={name: 8}).candidates
-        assert sorted(set(found) - {"states"}) == expected
+        actual = requests.SolveRequest("kuhn_poker", settings={name: 8}).candidates
+        assert sorted(set(actual) - {"states"}) == expected
     simultaneous = requests.SolveRequest("kuhn_poker", simultaneous=True).candidates
     assert sorted(simultaneous) == ["blocks", "tree"]
     assert not simultaneous["tree"].alternating

@@ -110,15 +110,15 @@ def test_a_task_fits_its_algorithm() -> None:
 @pytest.mark.parametrize("algorithm", ["hs-dcfr", "lp"])
 def test_python_and_requests_are_the_same(algorithm: str, tmp_path: pathlib.Path) -> None:
     request = requests.SolveRequest("kuhn_poker", algorithm, 20, results=tmp_path)
-    told: list[driver.Metrics] = []
+    reported: list[driver.Metrics] = []
     labels: list[str] = []
 
     def stage(label: str) -> Any:
         labels.append(label.split()[0])
         return requests.NO_CALLBACKS.stage(label)
 
-    outcome = solve_requests.execute(request, requests.Callbacks(stage=stage, on_metrics=told.append))
-    assert outcome.solution.metrics[-1].value == told[-1].value
+    outcome = solve_requests.execute(request, requests.Callbacks(stage=stage, on_metrics=reported.append))
+    assert outcome.solution.metrics[-1].value == reported[-1].value
     assert labels == ["compiling", "unrolling", {"lp": "linear"}.get(algorithm, algorithm)]
     assert outcome.folder is not None
     assert outcome.folder.parent == tmp_path / "kuhn_poker"

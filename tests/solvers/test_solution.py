@@ -63,29 +63,29 @@ def test_labels_tell_every_set_apart(kuhn: solution.Solution) -> None:
 
 def test_a_matrix_game_has_one_history() -> None:
     # Seed 000, Table 3.3: the unique equilibrium of the biased game.
-    found = gdlx.solve("biased_rps", "lp")
-    assert found.exploitability == pytest.approx(0, abs=1e-4)
+    solved = gdlx.solve("biased_rps", "lp")
+    assert solved.exploitability == pytest.approx(0, abs=1e-4)
     for player in ("player1", "player2"):
-        assert sorted(found.policy(player).values()) == pytest.approx([0.0625, 0.3125, 0.625], abs=1e-6)
+        assert sorted(solved.policy(player).values()) == pytest.approx([0.0625, 0.3125, 0.625], abs=1e-6)
 
 
 def test_one_player_alone() -> None:
-    found = gdlx.solve("monty_hall", iterations=500)
-    assert found.exploitability is None
-    assert found.value[0] == pytest.approx(200 / 3, abs=0.1)
-    assert found.improvements[0] < 0.1
+    solved = gdlx.solve("monty_hall", iterations=500)
+    assert solved.exploitability is None
+    assert solved.value[0] == pytest.approx(200 / 3, abs=0.1)
+    assert solved.improvements[0] < 0.1
 
 
 def test_three_players_have_gains() -> None:
-    found = gdlx.solve("smallest:numbers=3,steps=1", iterations=50)
-    assert found.exploitability is None
-    assert len(found.improvements) == 3
+    solved = gdlx.solve("smallest:numbers=3,steps=1", iterations=50)
+    assert solved.exploitability is None
+    assert len(solved.improvements) == 3
 
 
 def test_targets_may_be_relative() -> None:
-    found = gdlx.solve("kuhn_poker", target="1%")
-    assert found.exploitability is not None
-    assert found.exploitability <= 0.04  # payoffs go from -2 to 2
+    solved = gdlx.solve("kuhn_poker", target="1%")
+    assert solved.exploitability is not None
+    assert solved.exploitability <= 0.04  # payoffs go from -2 to 2
 
 
 def test_settings_change_an_algorithm() -> None:
@@ -95,9 +95,9 @@ def test_settings_change_an_algorithm() -> None:
 
 
 def test_a_game_read_in_another_way() -> None:
-    found = gdlx.solve(game_spec.GameSpec("kuhn_poker", payoff="goal"), iterations=100)
-    assert found.value[0] == pytest.approx(50 - 1 / 18, abs=0.1)
-    assert not found.tree.zero_sum
+    solved = gdlx.solve(game_spec.GameSpec("kuhn_poker", payoff="goal"), iterations=100)
+    assert solved.value[0] == pytest.approx(50 - 1 / 18, abs=0.1)
+    assert not solved.tree.zero_sum
 
 
 def test_a_solution_prints_in_one_line(kuhn: solution.Solution) -> None:
@@ -109,11 +109,11 @@ def test_a_solution_prints_in_one_line(kuhn: solution.Solution) -> None:
 
 
 def test_three_players_print_their_largest_improvement() -> None:
-    found = gdlx.solve("smallest:numbers=3,steps=1", iterations=50)
-    values = ", ".join(f"{value:.3g}" for value in found.value)
-    assert repr(found) == (
-        f"Solution({found.tree.name}, dcfr: 50 iterations, values {values}, "
-        f"largest improvement {max(found.improvements):.2g})"
+    solved = gdlx.solve("smallest:numbers=3,steps=1", iterations=50)
+    values = ", ".join(f"{value:.3g}" for value in solved.value)
+    assert repr(solved) == (
+        f"Solution({solved.tree.name}, dcfr: 50 iterations, values {values}, "
+        f"largest improvement {max(solved.improvements):.2g})"
     )
 
 
@@ -121,10 +121,10 @@ def test_three_players_print_their_largest_improvement() -> None:
     "metrics", [(), (driver.Metrics(5, 1.0, (), ()),)], ids=["without metrics", "of an unknown value"]
 )
 def test_a_solution_prints_without_a_value(kuhn: solution.Solution, metrics: tuple[driver.Metrics, ...]) -> None:
-    found = dataclasses.replace(kuhn, metrics=metrics)
+    solved = dataclasses.replace(kuhn, metrics=metrics)
     shown = "5 iterations" if metrics else "not measured"
-    assert repr(found) == f"Solution(kuhn_poker, cfr+: {shown})"
-    assert shown in found._repr_html_()
+    assert repr(solved) == f"Solution(kuhn_poker, cfr+: {shown})"
+    assert shown in solved._repr_html_()
 
 
 class _Cells(html.parser.HTMLParser):
@@ -168,10 +168,10 @@ def test_a_solution_in_a_notebook(kuhn: solution.Solution) -> None:
 
 
 def test_a_notebook_shows_the_first_information_sets() -> None:
-    found = gdlx.solve("leduc_poker", iterations=1)
-    text = found._repr_html_()
+    solved = gdlx.solve("leduc_poker", iterations=1)
+    text = solved._repr_html_()
     assert len(_Cells(text).rows) == 3 + 2 * (1 + 10)
-    for player in found.tree.players:
+    for player in solved.tree.players:
         assert f"{player.name}: 10 of {player.sets:,} information sets" in text
 
 
@@ -187,13 +187,13 @@ def test_names_are_escaped_in_a_notebook(kuhn: solution.Solution) -> None:
         for player in kuhn.tree.players
     )
     tree = dataclasses.replace(kuhn.tree, name=f"{hostile}\n{hostile}", players=players)
-    found = dataclasses.replace(kuhn, tree=tree, algorithm=hostile)
-    cells = _Cells(found._repr_html_())
+    solved = dataclasses.replace(kuhn, tree=tree, algorithm=hostile)
+    cells = _Cells(solved._repr_html_())
     assert cells.tags == {"div", "p", "table", "thead", "tbody", "tr", "th", "td"}
     assert cells.rows[1][0] == hostile
     assert cells.rows[4][0].startswith(hostile)
     assert cells.rows[4][1].startswith(f"{hostile}: ")
-    assert "\n" not in repr(found)
+    assert "\n" not in repr(solved)
 
 
 def test_tasks_algorithms_and_runs_print_in_one_line() -> None:
@@ -213,11 +213,11 @@ def test_tasks_algorithms_and_runs_print_in_one_line() -> None:
 
 def test_solutions_are_saved_and_loaded(kuhn: solution.Solution, tmp_path: pathlib.Path) -> None:
     folder = kuhn.save(str(tmp_path / "a" / "kuhn"))
-    found = gdlx.load_solution(folder)
-    assert found == kuhn
-    assert found.iterations == 2_000
-    assert found.exploitability == pytest.approx(kuhn.exploitability, abs=1e-6)
-    assert gdlx.load_solution(found.save(tmp_path / "again")) == kuhn
+    solved = gdlx.load_solution(folder)
+    assert solved == kuhn
+    assert solved.iterations == 2_000
+    assert solved.exploitability == pytest.approx(kuhn.exploitability, abs=1e-6)
+    assert gdlx.load_solution(solved.save(tmp_path / "again")) == kuhn
     gdlx.solve("biased_rps", "lp").save(folder)
     assert gdlx.load_solution(folder).algorithm == "lp"  # a solution in the folder is replaced
 
@@ -233,10 +233,10 @@ def test_solutions_of_what_has_no_name_are_loaded_with_the_game(
     payoff: payoffs.PayoffMode, tmp_path: pathlib.Path
 ) -> None:
     env = gdlx.make(rules=library.text("rps"), payoff=payoff)
-    found = gdlx.solve(env, iterations=5)
-    folder = found.save(tmp_path / "found")
-    assert gdlx.load_solution(folder, env) == found
-    assert gdlx.load_solution(folder, found.tree) == found
+    solved = gdlx.solve(env, iterations=5)
+    folder = solved.save(tmp_path / "saved")
+    assert gdlx.load_solution(folder, env) == solved
+    assert gdlx.load_solution(folder, solved.tree) == solved
     with pytest.raises(errors.UserError, match="rules"):  # there is no game of this name
         gdlx.load_solution(folder)
     with pytest.raises(result_folder.ResultError, match="other rules"):
@@ -244,14 +244,14 @@ def test_solutions_of_what_has_no_name_are_loaded_with_the_game(
 
 
 def test_solutions_of_rules_as_text_need_nothing_else(tmp_path: pathlib.Path) -> None:
-    found = gdlx.solve(rules=library.text("rps"), iterations=5)
-    assert gdlx.load_solution(found.save(tmp_path)) == found
+    solved = gdlx.solve(rules=library.text("rps"), iterations=5)
+    assert gdlx.load_solution(solved.save(tmp_path)) == solved
 
 
 def test_hash_tables_are_saved(tmp_path: pathlib.Path) -> None:
-    found = gdlx.solve("kuhn_poker", "os-mccfr", iterations=3, table=8, batch=64)
-    loaded = gdlx.load_solution(found.save(tmp_path))
-    for loaded_policy, policy in zip(loaded.policies, found.policies, strict=True):
+    solved = gdlx.solve("kuhn_poker", "os-mccfr", iterations=3, table=8, batch=64)
+    loaded = gdlx.load_solution(solved.save(tmp_path))
+    for loaded_policy, policy in zip(loaded.policies, solved.policies, strict=True):
         np.testing.assert_allclose(loaded_policy, policy, atol=1e-6)
     assert gdlx.compete("kuhn_poker", [str(tmp_path), "random"], games=32).games == 32
 

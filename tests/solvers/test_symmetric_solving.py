@@ -36,10 +36,10 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> solve_requests.SolveResu
 
 def test_the_result_is_that_of_the_whole_game(solved: solve_requests.SolveResult) -> None:
     whole = gdlx.solve(GAME, "cfr+", iterations=100)
-    found = solved.solution
-    assert sum(player.sets for player in found.tree.players) < sum(player.sets for player in whole.tree.players) / 20
-    assert [row.iterations for row in found.metrics] == [row.iterations for row in whole.metrics]
-    for small, large in zip(found.metrics, whole.metrics, strict=True):
+    result = solved.solution
+    assert sum(player.sets for player in result.tree.players) < sum(player.sets for player in whole.tree.players) / 20
+    assert [row.iterations for row in result.metrics] == [row.iterations for row in whole.metrics]
+    for small, large in zip(result.metrics, whole.metrics, strict=True):
         np.testing.assert_allclose(small.value, large.value, rtol=0, atol=2e-3)  # of 100, in single precision
         np.testing.assert_allclose(small.improvements, large.improvements, rtol=0, atol=2e-3)
 
@@ -49,12 +49,12 @@ def test_policies_and_values_name_all_actions_that_are_alike(solved: solve_reque
     assert list(policy.values()) == [1.0]
     (name,) = policy
     assert name.split(" or ") == [f"(mark {column} {row})" for column in (1, 2) for row in (1, 2, 3)]
-    found = infoset_values.infoset_values(solved.solution.tree, solved.solution.policies, 0)
-    assert found.reach[0] == pytest.approx(1)
-    assert found.value[0] == pytest.approx(solved.solution.value[0], abs=1e-4)
+    result = infoset_values.infoset_values(solved.solution.tree, solved.solution.policies, 0)
+    assert result.reach[0] == pytest.approx(1)
+    assert result.value[0] == pytest.approx(solved.solution.value[0], abs=1e-4)
     # The second time it moves, having had success, in each of the six cells.
     second = solved.solution.find_infoset(0, "(mark 1 1), placed")
-    assert found.reach[second] == pytest.approx(1)
+    assert result.reach[second] == pytest.approx(1)
 
 
 def test_a_folder_is_evaluated_and_its_policy_judged_on_the_whole_game(solved: solve_requests.SolveResult) -> None:
@@ -81,9 +81,11 @@ def test_images_of_information_sets_are_all_those_of_the_whole_game(game: str) -
     whole = unroll_blocks.unroll_whole(propnet, group)
     lifted = symmetric_policies.to_whole(whole, policies)
     arena = gdlx.make(game)
-    found, known = table_policy.to_tabular(symmetric_policies.to_table(tree, policies, group, arena), arena, whole.tree)
+    actual, known = table_policy.to_tabular(
+        symmetric_policies.to_table(tree, policies, group, arena), arena, whole.tree
+    )
     assert known == sum(player.sets for player in whole.tree.players)
-    for expected, policy in zip(lifted, found, strict=True):
+    for expected, policy in zip(lifted, actual, strict=True):
         np.testing.assert_allclose(expected, policy, rtol=0, atol=1e-6)
 
 
@@ -108,9 +110,9 @@ def test_a_table_cannot_be_taken_for_one_of_the_whole_game(
 def test_the_command(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--json", "solve", "leduc_poker", "--symmetries", "--iterations", "100", "--results", str(tmp_path)]
     assert cli.main(arguments) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["information_sets"] == {"player1": 144, "player2": 144}
-    config = json.loads((pathlib.Path(found["result"]) / "config.json").read_text())
+    output = json.loads(capsys.readouterr().out)
+    assert output["information_sets"] == {"player1": 144, "player2": 144}
+    config = json.loads((pathlib.Path(output["result"]) / "config.json").read_text())
     assert config["symmetries"] is True
     assert cli.main(["solve", "kuhn_poker", "--symmetries", "--iterations", "10", "--results", str(tmp_path)]) == 0
     assert "no symmetry of kuhn_poker was found" in " ".join(capsys.readouterr().err.split())

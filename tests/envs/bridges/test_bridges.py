@@ -170,10 +170,10 @@ def test_views_are_equal_where_keys_are(game: str) -> None:
     texts = {"coins": sheets.COINS, "maze": sheets.MAZE}
     env = sheets.make_env(texts[game]) if game in texts else gdlx.make(game)
     nodes = host.HostEnv(env.propnet, env.payoffs, 100)
-    found = matches.play_random(env, matches=100, steps=8)
+    played = matches.play_random(env, matches=100, steps=8)
     key_of: list[dict[str, tuple[int, ...]]] = [{} for _ in env.players]
     for match in range(100):
-        states = found.states_of(match)
+        states = played.states_of(match)
         node = nodes.start
         while True:
             state = states[node.step]
@@ -188,7 +188,7 @@ def test_views_are_equal_where_keys_are(game: str) -> None:
             if node.deciders:
                 node = nodes.apply_actions(node, tuple(states[node.step + 1].actions.tolist()))
             else:
-                node = nodes.apply_chance(node, int(found.chance[node.step, match]))
+                node = nodes.apply_chance(node, int(played.chance[node.step, match]))
     for keys in key_of:
         assert len(set(keys.values())) == len(keys) > 5
 
@@ -273,9 +273,9 @@ def test_a_game_that_was_taken_for_turn_taking(tmp_path: pathlib.Path, monkeypat
 
 def test_without_open_spiel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_spiel_game, "pyspiel", None)
-    with pytest.raises(errors.MissingPackageError, match=r"pip install 'gdlx\[peers\]'") as told:
+    with pytest.raises(errors.MissingPackageError, match=r"pip install 'gdlx\[peers\]'") as raised:
         open_spiel_game.load_game("kuhn_poker")
-    assert isinstance(told.value, errors.UserError)
+    assert isinstance(raised.value, errors.UserError)
 
 
 def test_python_ends_well_after_a_game_was_registered() -> None:
@@ -308,8 +308,8 @@ def keys_of(seed: int, count: int) -> jax.Array:
 
 
 def pick(mask: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    found: np.ndarray = np.argmax(np.where(mask, rng.random(mask.shape), -1), axis=-1).astype(np.int32)
-    return found
+    actual: np.ndarray = np.argmax(np.where(mask, rng.random(mask.shape), -1), axis=-1).astype(np.int32)
+    return actual
 
 
 @pytest.mark.parametrize(

@@ -131,15 +131,15 @@ def test_imperfect_recall_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("no_such_game", "has no game called 'no_such_game'"),
         ("mfg_crowd_modelling", "mean-field"),
         ("coop_box_pushing", "no information_state_string"),
     ],
 )
-def test_games_without_a_tree(name: str, told: str) -> None:
-    with pytest.raises(open_spiel_tree.UnsupportedGameError, match=told):
+def test_games_without_a_tree(name: str, message: str) -> None:
+    with pytest.raises(open_spiel_tree.UnsupportedGameError, match=message):
         open_spiel_tree.build_tree(name)
 
 

@@ -245,6 +245,6 @@ def test_differences_are_noticed(ours: str, theirs: str, to_action: ToAction) ->
 @pytest.mark.parametrize("spec", ["oshi_zumo:coins=5,size=1,min_bid=1", "liars_dice:dice=2,sides=2"])
 def test_unrolled_as_many_terminals(spec: str) -> None:
     to_theirs = {"coins=": "coins=", "dice=": "numdice=", "sides=": "dice_sides="}
-    name = re.sub("|".join(to_theirs), lambda found: to_theirs[found[0]], spec.replace(":", "(") + ")")
+    name = re.sub("|".join(to_theirs), lambda match: to_theirs[match[0]], spec.replace(":", "(") + ")")
     tree = unroll.unroll(games.compile_game(spec))
     assert tree.terminals.histories.sum() == count(pyspiel.load_game(name)).terminals

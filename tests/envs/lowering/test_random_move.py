@@ -30,21 +30,21 @@ SIZES = (5, 1, 2, 3)
 def sliced(numbers: npt.NDArray[np.int64], bits: int) -> tape.Words:
     """Bit b of all numbers in row b, 32 numbers a word."""
     rows = (numbers[None] >> np.arange(bits)[:, None] & 1).astype(np.uint32).reshape(bits, -1, 32)
-    found: tape.Words = (rows << np.arange(32, dtype=np.uint32)).sum(axis=2, dtype=np.uint32)
-    return found
+    actual: tape.Words = (rows << np.arange(32, dtype=np.uint32)).sum(axis=2, dtype=np.uint32)
+    return actual
 
 
 def joined(rows: jax.Array | tape.Words) -> npt.NDArray[np.int64]:
     """Bit-sliced numbers as plain ones."""
-    found: npt.NDArray[np.int64] = (bits_of(rows).astype(np.int64) << np.arange(len(rows))[:, None]).sum(axis=0)
-    return found
+    actual: npt.NDArray[np.int64] = (bits_of(rows).astype(np.int64) << np.arange(len(rows))[:, None]).sum(axis=0)
+    return actual
 
 
 def bits_of(rows: jax.Array | tape.Words) -> npt.NDArray[np.bool_]:
     """uint32[rows, W] -> bool[rows, 32 W]"""
     words = np.asarray(rows)
-    found: npt.NDArray[np.bool_] = (words[:, :, None] >> np.arange(32, dtype=np.uint32) & 1).astype(bool)
-    return found.reshape(len(words), -1)
+    actual: npt.NDArray[np.bool_] = (words[:, :, None] >> np.arange(32, dtype=np.uint32) & 1).astype(bool)
+    return actual.reshape(len(words), -1)
 
 
 def is_uniform(seen: npt.NDArray[np.int64]) -> bool:
@@ -69,17 +69,17 @@ def test_the_legal_move_of_every_rank(moves: int) -> None:
     rank = [builder.input(moves + n) for n in range(rank_bits)]
     program = builder.tape(random_move.select_by_rank(builder, tree, rank, legal), middle=tree.count)
     cases = [
-        (options, wanted, [n for n in range(moves) if options[n]])
+        (options, expected, [n for n in range(moves) if options[n]])
         for options in support.all_columns(moves)
-        for wanted in range(max(1, sum(options)))
+        for expected in range(max(1, sum(options)))
     ]
     for start in range(0, len(cases), 64):
         part = cases[start : start + 64]
-        columns = [(*options, *(bool(wanted >> n & 1) for n in range(rank_bits))) for options, wanted, _ in part]
+        columns = [(*options, *(bool(expected >> n & 1) for n in range(rank_bits))) for options, expected, _ in part]
         inputs = tapes.pack_columns(columns)
-        found = tapes.unpack_columns(tapes.interpret_tape(program, inputs), len(part))
-        for (_, wanted, able), chosen in zip(part, found, strict=True):
-            assert [n for n in range(moves) if chosen[n]] == able[wanted : wanted + 1]
+        actual = tapes.unpack_columns(tapes.interpret_tape(program, inputs), len(part))
+        for (_, expected, able), chosen in zip(part, actual, strict=True):
+            assert [n for n in range(moves) if chosen[n]] == able[expected : expected + 1]
         counting = tape.Tape(
             **{**vars(program), "outputs": program.intermediate, "output_mask": program.intermediate_mask}
         )
@@ -110,8 +110,8 @@ def test_moves_of_all_roles_are_legal_and_uniform() -> None:
     legal = jnp.asarray(sliced_bits(columns))
     streams = rng.make_streams(jax.random.key(5), 0, legal.shape[1])
     _, rows = jax.jit(lambda known, streams: play._with_choice(program, known, streams))(legal, streams)
-    found = bits_of(rows)
-    does, stuck = found[:-1], found[-1]
+    actual = bits_of(rows)
+    does, stuck = actual[:-1], actual[-1]
     assert not (does & ~columns).any()
     first = 0
     free = np.zeros(columns.shape[1], bool)
@@ -129,8 +129,8 @@ def test_moves_of_all_roles_are_legal_and_uniform() -> None:
 
 def sliced_bits(columns: npt.NDArray[np.bool_]) -> tape.Words:
     lanes = columns.reshape(len(columns), -1, 32).astype(np.uint32) << np.arange(32, dtype=np.uint32)
-    found: tape.Words = lanes.sum(axis=2, dtype=np.uint32)
-    return found
+    actual: tape.Words = lanes.sum(axis=2, dtype=np.uint32)
+    return actual
 
 
 def test_a_stream_depends_on_the_key_and_its_index_only() -> None:

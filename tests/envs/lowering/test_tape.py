@@ -57,12 +57,12 @@ def test_the_builder_folds_without_changing_meaning(values: tuple[int, int, int]
     }
     program = builder.tape(list(made.values()))
     columns = support.all_columns(2)
-    for (x, y), found in zip(
+    for (x, y), actual in zip(
         columns, tapes.unpack_columns(tapes.interpret_tape(program, tapes.pack_columns(columns)), 4), strict=True
     ):
         p, q, r = ([False, True, x, not x, y, not y][literal] for literal in values)
         expected = (p and q, p or q, p != q, q if p else r, p and q and r, p or q or r, True)
-        assert found == expected, made
+        assert actual == expected, made
 
 
 @hypothesis.given(gates=st.one_of(support.circuits(), support.formulas()))
@@ -84,8 +84,8 @@ def test_every_form_of_a_circuit(gates: aig.Circuit) -> None:
     expected = support.evaluate_circuit(gates, columns)
     with jax.disable_jit():
         for run in (rolled.run, levelled.run, lower._run_straight):
-            found = np.asarray(run(program, jax.numpy.asarray(inputs)))
-            assert tapes.unpack_columns(found, len(columns)) == expected
+            actual = np.asarray(run(program, jax.numpy.asarray(inputs)))
+            assert tapes.unpack_columns(actual, len(columns)) == expected
 
 
 @hypothesis.given(early=support.circuits(max_inputs=4), late=support.circuits(max_inputs=6), ranks=st.integers(1, 3))
@@ -108,9 +108,9 @@ def test_inputs_that_come_after_the_first_segment(early: aig.Circuit, late: aig.
     assert tapes.unpack_columns(counted, len(columns)) == support.evaluate_circuit(
         early, [column[: early.inputs] for column in columns]
     )
-    found = tapes.interpret_tape(program, rows[1 : known + 1], late=(1 + known, inputs[known:]))
+    actual = tapes.interpret_tape(program, rows[1 : known + 1], late=(1 + known, inputs[known:]))
     given = [[column[node - 1] for node in order[: late.inputs]] for column in columns]
-    assert tapes.unpack_columns(found, len(columns)) == support.evaluate_circuit(late, given)
+    assert tapes.unpack_columns(actual, len(columns)) == support.evaluate_circuit(late, given)
 
 
 @pytest.mark.parametrize("game", [*SMALL, *DOZEN, *SLOW])
@@ -129,8 +129,8 @@ def test_every_form_of_a_game(game: str, monkeypatch: pytest.MonkeyPatch) -> Non
     for form in FORMS:
         for width in (256, 2, None) if game in SMALL else (256,):  # in one piece, in several, without
             monkeypatch.setattr(cpu_kernel, "choose_width", lambda rows, width=width: width)
-            found = jax.jit(functools.partial(lower.run, made, form=form))(inputs)
-            assert np.array_equal(np.asarray(found), expected), (form, width)
+            actual = jax.jit(functools.partial(lower.run, made, form=form))(inputs)
+            assert np.array_equal(np.asarray(actual), expected), (form, width)
 
 
 @pytest.mark.parametrize("games", [0, 1, 8, 9, 79, 81, 600])
@@ -139,8 +139,8 @@ def test_any_number_of_words(games: int) -> None:
     propnet = net_of("tictactoe")
     made = tape.compile_tape(propnet, all_outputs(propnet))
     inputs = words(propnet.inputs, games)
-    found = jax.jit(lambda rows: lower.run(made, rows))(inputs)
-    assert np.array_equal(np.asarray(found), tapes.interpret_tape(made, inputs))
+    actual = jax.jit(lambda rows: lower.run(made, rows))(inputs)
+    assert np.array_equal(np.asarray(actual), tapes.interpret_tape(made, inputs))
 
 
 def test_a_result_that_is_divided_among_threads() -> None:
@@ -150,8 +150,8 @@ def test_a_result_that_is_divided_among_threads() -> None:
         return rows * 2 + 1
 
     given = np.arange(2**20, dtype=np.uint32).reshape(1024, 1024)
-    found = jax.jit(lambda rows: cpu_kernel.run_fused(doubled, rows))(given)
-    assert np.array_equal(np.asarray(found), given * 2 + 1)
+    actual = jax.jit(lambda rows: cpu_kernel.run_fused(doubled, rows))(given)
+    assert np.array_equal(np.asarray(actual), given * 2 + 1)
 
 
 def test_a_game_whose_moves_are_always_legal() -> None:

@@ -68,10 +68,10 @@ def windows(env: envs.Env, states: envs.State) -> jax.Array:
 
 def compare(env: envs.Env, *, batch: int, steps: int = STEPS, seed: int = 0) -> matches.MatchBatch:
     """Without automatic resets: states of matches that have ended stay the same."""
-    found = matches.play_random(env, matches=batch, steps=steps, seed=seed)
-    states: Any = found.states
+    played = matches.play_random(env, matches=batch, steps=steps, seed=seed)
+    states: Any = played.states
     mask = states.chance_mask[:-1]
-    ranks = (mask & (np.arange(mask.shape[2]) < found.chance[:, :, None])).sum(axis=2)
+    ranks = (mask & (np.arange(mask.shape[2]) < played.chance[:, :, None])).sum(axis=2)
     game = env.batched(batch, track=TRACKED, auto_reset=False)
     first, (later, timesteps) = replay(game, np.maximum(states.actions[1:], 0), ranks)
     seen = windows(env, states)
@@ -93,7 +93,7 @@ def compare(env: envs.Env, *, batch: int, steps: int = STEPS, seed: int = 0) -> 
     assert np.array_equal(timesteps.discount, 1.0 - np.asarray(timesteps.terminated))
     assert np.array_equal(timesteps.rewards, states.rewards[1:])
     assert not np.asarray(timesteps.illegal)[live].any()
-    return found
+    return played
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_it_plays_odd_games_as_the_environment(odd: str) -> None:
 
 def test_matches_agree_with_the_rules() -> None:
     env = gdlx.make("leduc_poker")
-    found = compare(env, batch=1_100, steps=9)  # three chunks, the last one not full
+    actual = compare(env, batch=1_100, steps=9)  # three chunks, the last one not full
     sheet = gdlx.propnet.games.load_rulesheet("leduc_poker")
-    assert matches.compare_with_rules(env, sheet, found, range(5)) > 20
+    assert matches.compare_with_rules(env, sheet, actual, range(5)) > 20
 
 
 @pytest.mark.parametrize("batch", [1, 33, pytest.param(512, marks=pytest.mark.slow), 513])
@@ -311,13 +311,13 @@ print(jax.device_count(), hashlib.sha256(b"".join(np.asarray(field).tobytes() fo
 
 
 def test_devices_change_nothing() -> None:
-    found = []
+    collected = []
     for count in (1, 8):
         flags = xla_flags.environment_with_devices(count) | {"JAX_PLATFORMS": "cpu"}
         ran = subprocess.run([sys.executable, "-c", DEVICES], env=flags, capture_output=True, text=True, check=True)
-        found.append(ran.stdout.split())
-    assert [count for count, _ in found] == ["1", "8"]
-    assert found[0][1] == found[1][1]
+        collected.append(ran.stdout.split())
+    assert [count for count, _ in collected] == ["1", "8"]
+    assert collected[0][1] == collected[1][1]
 
 
 @pytest.mark.parametrize("game", ["meier", "maze"])
@@ -376,7 +376,7 @@ def other_batch() -> tuple[batched_env.BatchedState, action_words.ActionWords]:
 
 
 @pytest.mark.parametrize(
-    ("act", "told"),
+    ("act", "message"),
     [
         (lambda: KUHN().batched(0), "a batch of kuhn_poker needs 1 or more games; got 0"),
         (lambda: KUHN().batched(True), "got True"),
@@ -406,8 +406,8 @@ def other_batch() -> tuple[batched_env.BatchedState, action_words.ActionWords]:
         (lambda: gdlx.random_actions(jax.random.key(0), jnp.zeros((3, 2))), "must be bool[.., actions]"),
     ],
 )
-def test_mistakes(act: Any, told: str) -> None:
-    with pytest.raises(envs.EnvError, match=re.escape(told)):
+def test_mistakes(act: Any, message: str) -> None:
+    with pytest.raises(envs.EnvError, match=re.escape(message)):
         act()
 
 

@@ -69,11 +69,11 @@ def expected(states: envs.State) -> dict[str, np.ndarray]:
     return {name: np.moveaxis(field, 1, -1) for name, field in fields.items()}
 
 
-def moves_of(found: matches.MatchBatch) -> tuple[Any, Any]:
+def moves_of(actual: matches.MatchBatch) -> tuple[Any, Any]:
     """int32[T, P, B] joint actions, and float32[T, B] numbers that make chance's moves what they were."""
-    states: Any = found.states
+    states: Any = actual.states
     mask = states.chance_mask[:-1]
-    before = np.arange(mask.shape[2]) < found.chance[:, :, None]
+    before = np.arange(mask.shape[2]) < actual.chance[:, :, None]
     rank, count = (mask & before).sum(axis=2), mask.sum(axis=2)
     return np.moveaxis(states.actions[1:], 1, -1), ((rank + 0.5) / np.maximum(count, 1)).astype(np.float32)
 
@@ -94,13 +94,13 @@ def replay(
 
 
 def compare(game: packed_env.PackedEnv, *, batch: int = 45, steps: int = 16, seed: int = 0) -> matches.MatchBatch:
-    found = matches.play_random(game.env, matches=batch, steps=steps, seed=seed)
-    first, later, _ = replay(game, batch, *moves_of(found))
-    for name, field in expected(found.states).items():
+    played = matches.play_random(game.env, matches=batch, steps=steps, seed=seed)
+    first, later, _ = replay(game, batch, *moves_of(played))
+    for name, field in expected(played.states).items():
         assert np.array_equal(first[name], field[0]), name
         assert np.array_equal(later[name], field[1:]), name
         assert later[name].shape == field[1:].shape, name
-    return found
+    return played
 
 
 def test_no_game_is_missing() -> None:
@@ -113,8 +113,8 @@ def test_no_game_is_missing() -> None:
 def test_it_plays_as_the_environment(game: str) -> None:
     play = packed_env.PackedEnv(gdlx.make(game))
     for seed in range(3):
-        found = compare(play, steps=18, seed=seed)
-    assert found.states.terminated[-1].any()
+        actual = compare(play, steps=18, seed=seed)
+    assert actual.states.terminated[-1].any()
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -134,8 +134,8 @@ def kuhn() -> packed_env.PackedEnv:
 def middle() -> packed_env.PackedState:
     """Matches of Kuhn poker, 70 of them, of which some have ended."""
     game = kuhn()
-    found = matches.play_random(game.env, matches=70, steps=4)
-    _, _, state = replay(game, 70, *moves_of(found))
+    played = matches.play_random(game.env, matches=70, steps=4)
+    _, _, state = replay(game, 70, *moves_of(played))
     assert 0 < int(state.terminated.sum()) < 70
     last: packed_env.PackedState = state
     return last

@@ -94,9 +94,9 @@ for game in sys.argv[1:]:
 def on_devices(count: int, *games: str) -> list[list[object]]:
     flags = xla_flags.environment_with_devices(count) | {"JAX_PLATFORMS": "cpu"}
     ran = subprocess.run([sys.executable, "-c", DEVICES, *games], env=flags, capture_output=True, text=True, check=True)
-    found = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert [line[0] for line in found] == [count] * len(games)
-    return [line[1:] for line in found]
+    actual = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [line[0] for line in actual] == [count] * len(games)
+    return [line[1:] for line in actual]
 
 
 def test_devices_change_nothing() -> None:
@@ -150,14 +150,14 @@ def by_rules(sheet: rulesheet.Rulesheet, matches: int, seed: int) -> list[tuple[
     """Length and goals of random matches played by the interpreter."""
     rules = interpreter.Interpreter(sheet)
     rng = random.Random(seed)
-    found = []
+    collected = []
     for _ in range(matches):
         state, length = rules.initial, 0
         while not rules.is_terminal(state):
             state = rules.next(state, {role: rng.choice(moves) for role, moves in rules.legal(state).items()})
             length += 1
-        found.append((length, tuple(goals[0] for goals in rules.goals(state).values())))
-    return found
+        collected.append((length, tuple(goals[0] for goals in rules.goals(state).values())))
+    return collected
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "three_card_poker"])

@@ -56,21 +56,21 @@ def texts(state: Any) -> str:
 
 def explore(game: interpreter.Interpreter) -> dict[str, dict[tuple[str, ...], str]]:
     """The state after each joint action of every state, by text, from the rules themselves."""
-    found: dict[str, dict[tuple[str, ...], str]] = {}
+    collected: dict[str, dict[tuple[str, ...], str]] = {}
     waiting = [game.initial]
     while waiting:
         state = waiting.pop()
-        if (name := texts(state)) in found:
+        if (name := texts(state)) in collected:
             continue
-        found[name] = {}
+        collected[name] = {}
         if game.is_terminal(state):
             continue
         options = game.legal(state)
         for joint in itertools.product(*options.values()):
             after = game.next(state, dict(zip(options, joint, strict=True)))
-            found[name][tuple(map(str, joint))] = texts(after)
+            collected[name][tuple(map(str, joint))] = texts(after)
             waiting.append(after)
-    return found
+    return collected
 
 
 @pytest.mark.parametrize("rules", [LADDER, DICE], ids=["ladder", "dice"])
@@ -149,9 +149,9 @@ def test_the_index_numbers_as_a_dictionary_does() -> None:
     for _ in range(30):
         rows = np.unique(rng.integers(0, 12, (40, 2)).astype(np.uint64), axis=0)
         rng.shuffle(rows)
-        found = index.add(rows)
+        actual = index.add(rows)
         expected = [numbers.setdefault(tuple(row), len(numbers)) for row in rows.tolist()]
-        assert found.tolist() == expected
+        assert actual.tolist() == expected
     assert len(index) == len(numbers)
     assert index.find(np.array([[99, 99]], np.uint64)).tolist() == [-1]
 
@@ -175,9 +175,9 @@ def test_longest_paths_are_those_of_a_recursion() -> None:
         for state, row in enumerate(after):
             for child in row:
                 expected[child] = max(expected[child], expected[state] + 1)
-        found = layers.longest_paths(first, np.concatenate(after).astype(np.int32))
-        assert found is not None
-        assert found.tolist() == expected
+        actual = layers.longest_paths(first, np.concatenate(after).astype(np.int32))
+        assert actual is not None
+        assert actual.tolist() == expected
 
 
 def test_a_player_follows_the_state_through_a_match() -> None:

@@ -44,22 +44,24 @@ def test_utilities_are_sums_over_ends(name: str) -> None:
     tree = unroll.unroll(net_of(SPECS[name]), unplayable="end")
     game, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree)
-    reach = [tabular_policies.realization_plan(player, own) for player, own in zip(tree.players, policies, strict=True)]
+    reach = [
+        tabular_policies.realization_plan(player, policy) for player, policy in zip(tree.players, policies, strict=True)
+    ]
     flat = best_response.flat_realization_plans(game, tabular_policies.to_levels(tree, layouts, policies))
     for number, player in enumerate(tree.players):
         np.testing.assert_allclose(np.asarray(flat[number])[layouts[number].place], reach[number], atol=1e-15)
         expected = np.zeros(player.sequences)
-        others = [own[tree.terminals.sequence[:, n]] for n, own in enumerate(reach) if n != number]
+        others = [policy[tree.terminals.sequence[:, n]] for n, policy in enumerate(reach) if n != number]
         worth = (
             tree.terminals.payoff[:, number]
             * tree.terminals.weight
             * np.prod([np.ones(len(tree.terminals.weight)), *others], axis=0)
         )
         np.add.at(expected, tree.terminals.sequence[:, number], worth)
-        root, levels = utilities(game.players[number], [own for n, own in enumerate(flat) if n != number])
+        root, levels = utilities(game.players[number], [policy for n, policy in enumerate(flat) if n != number])
         assert float(root) == pytest.approx(expected[0])
-        found = tabular_policies.player_from_levels(layouts[number], levels)
-        np.testing.assert_allclose(found[1:], expected[1:], atol=1e-12)
+        actual = tabular_policies.player_from_levels(layouts[number], levels)
+        np.testing.assert_allclose(actual[1:], expected[1:], atol=1e-12)
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -84,20 +86,20 @@ def test_policies_in_both_layouts(name: str) -> None:
     _, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree)
     levels = tabular_policies.to_levels(tree, layouts, policies)
-    for own, other in zip(tabular_policies.from_levels(tree, layouts, levels), policies, strict=True):
-        np.testing.assert_allclose(own, other, atol=1e-15)
+    for policy, other in zip(tabular_policies.from_levels(tree, layouts, levels), policies, strict=True):
+        np.testing.assert_allclose(policy, other, atol=1e-15)
     batch = [np.stack(pair, axis=-1) for pair in zip(policies, random_policies(tree, 1), strict=True)]
     if name == "over_at_once":  # there is nothing that could have a batch axis
         return
-    for own, other in zip(
+    for policy, other in zip(
         tabular_policies.from_levels(tree, layouts, tabular_policies.to_levels(tree, layouts, batch)),
         batch,
         strict=True,
     ):
-        np.testing.assert_allclose(own, other, atol=1e-15)
-    for player, own in zip(tree.players, policies, strict=True):
-        reach = tabular_policies.realization_plan(player, own)
-        np.testing.assert_allclose(tabular_policies.from_realization_plan(player, reach), own)
+        np.testing.assert_allclose(policy, other, atol=1e-15)
+    for player, policy in zip(tree.players, policies, strict=True):
+        reach = tabular_policies.realization_plan(player, policy)
+        np.testing.assert_allclose(tabular_policies.from_realization_plan(player, reach), policy)
         # A plan: the options of a set have together what leads to it.
         sums = np.add.reduceat(reach[1:], player.first[:-1] - 1) if player.sets else np.zeros(0)
         np.testing.assert_allclose(sums, reach[player.parent])
@@ -112,14 +114,14 @@ def test_policies_are_completed_and_checked() -> None:
     assert tabular_policies.validate(player, tabular_policies.uniform(player) + 1e-6).sum() == pytest.approx(
         7, abs=1e-12
     )
-    for wrong, told in [
+    for wrong, reported in [
         (np.ones(12), "each of its 13 sequences"),
         (np.ones(()), "each of its 13 sequences"),
         (np.ones(13), "add up to 2, not 1"),
         (np.where(np.arange(13) == 3, np.nan, 0.5), r"the probability of bet is nan"),
         (np.where(np.arange(13) == 4, -0.5, 0.5), r"the probability of check is -0\.5"),
     ]:
-        with pytest.raises(tabular_policies.PolicyError, match=told):
+        with pytest.raises(tabular_policies.PolicyError, match=reported):
             tabular_policies.validate(player, wrong)
 
 
@@ -130,25 +132,25 @@ def test_numbers_tell_rows_apart() -> None:
     rng = np.random.default_rng(0)
     for size, ranges in [(1, [1]), (50, [3, 4]), (300, [2**40, 2**40, 5]), (500, [7, 1, 2, 9]), (0, [4])]:
         columns = [rng.integers(0, min(bound, 6), size) * (bound // 6 if bound > 6 else 1) for bound in ranges]
-        found = unique_rows.number_rows(columns, ranges)
+        actual = unique_rows.number_rows(columns, ranges)
         rows = list(zip(*(column.tolist() for column in columns), strict=True))
-        assert found.size == len(set(rows))
-        assert len({(n, row) for n, row in zip(found.number.tolist(), rows, strict=True)}) == found.size
-        assert [found.number[n] for n in found.example.tolist()] == list(range(found.size))
+        assert actual.size == len(set(rows))
+        assert len({(n, row) for n, row in zip(actual.number.tolist(), rows, strict=True)}) == actual.size
+        assert [actual.number[n] for n in actual.example.tolist()] == list(range(actual.size))
         by_row = sorted(set(rows))  # numbers are ranks
-        assert [rows[n] for n in found.example.tolist()] == by_row
+        assert [rows[n] for n in actual.example.tolist()] == by_row
         values = rng.random(size)
         expected = [sum(v for v, r in zip(values.tolist(), rows, strict=True) if r == row) for row in by_row]
-        np.testing.assert_allclose(found.sums(values), expected)
+        np.testing.assert_allclose(actual.sums(values), expected)
 
 
 def test_numbers_of_bits() -> None:
     rng = np.random.default_rng(0)
     for rows, columns in [(0, 4), (1, 9), (40, 200), (70, 64)]:
         bits = rng.random((rows, columns)) < 0.03
-        found = unique_rows.number_bit_columns(bits)
-        assert found.size == len({tuple(column) for column in bits.T.tolist()})
-        assert np.array_equal(bits[:, found.example][:, found.number], bits)
+        actual = unique_rows.number_bit_columns(bits)
+        assert actual.size == len({tuple(column) for column in bits.T.tolist()})
+        assert np.array_equal(bits[:, actual.example][:, actual.number], bits)
 
 
 def test_forms_print_their_shapes_whatever_their_leaves_are() -> None:

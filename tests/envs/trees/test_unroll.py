@@ -56,13 +56,13 @@ def ends_of(tree: game_tree.GameTree) -> dict[explicit.TerminalClass, tuple[floa
             for sequence in range(player.first[number], player.first[number + 1]):
                 own.append((*own[player.parent[number]], (state, int(player.action[sequence]))))
         words.append(own)
-    found: dict[explicit.TerminalClass, tuple[float, int]] = {}
+    collected: dict[explicit.TerminalClass, tuple[float, int]] = {}
 
     def add(sequences: game_tree.Ints, paid: list[float], is_leaf: bool, weight: float, count: float) -> None:
         choices = tuple(own[s] for own, s in zip(words, sequences.tolist(), strict=True))
         kind = explicit.TerminalClass(choices, tuple(paid), is_leaf)
-        before, histories = found.get(kind, (0.0, 0))
-        found[kind] = before + weight, histories + int(count)
+        before, histories = collected.get(kind, (0.0, 0))
+        collected[kind] = before + weight, histories + int(count)
 
     for sequences, paid, weight, count in zip(*tree.terminals, strict=True):
         add(sequences, paid.tolist(), False, weight, count)
@@ -71,7 +71,7 @@ def ends_of(tree: game_tree.GameTree) -> dict[explicit.TerminalClass, tuple[floa
         leaves = tree.leaves
         for sequences, weight, count in zip(leaves.sequence, leaves.weight, leaves.histories, strict=True):
             add(sequences, nothing, True, weight, count)
-    return found
+    return collected
 
 
 def assert_same_ends(tree: game_tree.GameTree, root: explicit.Node) -> None:

@@ -67,26 +67,26 @@ def test_public_keys_are_everybodys_and_those_of_a_walk(game: str) -> None:
     made = make(game)
     shared = public.find_public_info(made.propnet)
     met = public_keys_met(packed_env.PackedEnv(made, shared), 2**14, 3)
-    told = set()
+    reported = set()
     for seed in range(8):
         keys = [view.public_state_keys(shared)[:4] for view, _ in seen(made, seed)]
         assert all((own == keys[0]).all() for own in keys)
-        told |= {key.tobytes() for key in keys[0]}
-    assert len(told) > 3
-    assert told <= met
+        reported |= {key.tobytes() for key in keys[0]}
+    assert len(reported) > 3
+    assert reported <= met
 
 
 def public_keys_met(lanes: packed_env.PackedEnv, batch: int, steps: int) -> set[bytes]:
     """In the first steps of many random games."""
     rng = np.random.default_rng(0)
-    games, found, step = lanes.start(batch), set(), jax.jit(lanes.step)
+    games, actual, step = lanes.start(batch), set(), jax.jit(lanes.step)
     for count in range(steps + 1):
-        found |= {key.tobytes() for key in np.stack([np.asarray(word)[-1] for word in games.keys], axis=1)}
+        actual |= {key.tobytes() for key in np.stack([np.asarray(word)[-1] for word in games.keys], axis=1)}
         if count < steps:
             scores = np.where(np.asarray(games.legal), rng.random(games.legal.shape), -1)
             draws = jnp.asarray(rng.random(batch), jnp.float32)
             games = step(games, jnp.asarray(scores.argmax(axis=1), jnp.int32), draws)
-    return found
+    return actual
 
 
 def test_what_only_one_player_knows_is_not_public() -> None:

@@ -42,11 +42,11 @@ class Histories:
 @pytest.mark.parametrize("game", ["meier", "phantom_tictactoe", "smallest", "maze"])
 def test_keys_along_random_matches(game: str) -> None:
     env = sheets.make_env(sheets.MAZE) if game == "maze" else gdlx.make(game)
-    found = matches.play_random(env, matches=300, steps=12)
+    played = matches.play_random(env, matches=300, steps=12)
     players = [Histories() for _ in env.players]
     for match in range(300):
         numbers = [-1] * len(players)
-        for state in found.states_of(match):
+        for state in played.states_of(match):
             numbers = [own.extend(n, state, p) for p, (own, n) in enumerate(zip(players, numbers, strict=True))]
     for own in players:
         assert len(own.numbers) == len(own.of_key) > 60

@@ -61,7 +61,7 @@ def test_names_of_no_move() -> None:
 @pytest.mark.parametrize("steps", [1, 3])
 def test_the_window_holds_the_last_steps(steps: int) -> None:
     env = gdlx.make("kuhn_poker")
-    found = matches.play_random(env, matches=4, steps=6)
+    played = matches.play_random(env, matches=4, steps=6)
 
     @jax.jit
     @jax.vmap
@@ -77,10 +77,10 @@ def test_the_window_holds_the_last_steps(steps: int) -> None:
 
         return jax.lax.scan(step, observation_window.init(env, first, steps=steps), later)[1]
 
-    windows = jax.device_get(along(jax.tree.map(lambda x: jnp.moveaxis(jnp.asarray(x), 1, 0), found.states)))
+    windows = jax.device_get(along(jax.tree.map(lambda x: jnp.moveaxis(jnp.asarray(x), 1, 0), played.states)))
     width = observation_window.tensor_size(env, steps=steps)
     for match in range(4):
-        states = found.states_of(match)
+        states = played.states_of(match)
         for now in range(1, 7):
             window = observation_window.Window(*(field[match, now - 1] for field in windows))
             end = min(now, len(states) - 1)  # a finished match stays as it is

@@ -71,10 +71,10 @@ def _report(*figures: harness.Figure, complete: bool = True) -> figures_file.Ben
 
 def test_json_has_the_documented_shape() -> None:
     report = _report(harness.Figure("f", 1.0, "s", target=harness.Target(2), benchmark="read"))
-    found = json.loads(json.dumps(report.to_json()))
-    assert found == {
+    output = json.loads(json.dumps(report.to_json()))
+    assert output == {
         "machine": dataclasses.asdict(host_machine.describe()),
-        "versions": found["versions"],
+        "versions": output["versions"],
         "when": report.when,
         "complete": True,
         "figures": [
@@ -95,9 +95,9 @@ def test_json_has_the_documented_shape() -> None:
             }
         ],
     }
-    assert found["versions"]["gdlx"] == gdlx.__version__
-    assert found["versions"]["numpy"] == np.__version__
-    assert {"jax", "jaxlib", "clingo", "open_spiel", "pgx"} < found["versions"].keys()
+    assert output["versions"]["gdlx"] == gdlx.__version__
+    assert output["versions"]["numpy"] == np.__version__
+    assert {"jax", "jaxlib", "clingo", "open_spiel", "pgx"} < output["versions"].keys()
 
 
 FIGURES = (
@@ -121,9 +121,9 @@ def test_a_report_survives_its_file(tmp_path: pathlib.Path) -> None:
 def test_a_file_without_figures(tmp_path: pathlib.Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.json").write_text(text)
     assert cli.main(["bench", "--from", str(tmp_path / "a.json")]) == 1
-    told = capsys.readouterr().err
-    assert "a.json" in told
-    assert "gdlx bench NAME -o FILE.json" in told
+    printed = capsys.readouterr().err
+    assert "a.json" in printed
+    assert "gdlx bench NAME -o FILE.json" in printed
 
 
 def test_markdown_has_a_row_for_every_figure() -> None:
@@ -179,9 +179,9 @@ def test_the_generated_sheet_is_valid_and_of_the_requested_size(size: int) -> No
 
 def test_the_plot_of_playouts(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(playout_plot, "_rate", lambda game, batch, advance: (batch**0.5, len(game) * 10))
-    found = playout_plot.draw(tmp_path / "speed.svg")
+    actual = playout_plot.draw(tmp_path / "speed.svg")
     assert (tmp_path / "speed.svg").read_text().count("<path") > 24
-    assert found["picture"] == str(tmp_path / "speed.svg")
+    assert actual["picture"] == str(tmp_path / "speed.svg")
 
 
 def test_wrong_calls(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,9 +214,9 @@ def test_more_states_than_can_be_listed_are_a_note(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(search_bench, "_BELIEF_GAMES", ("kuhn_poker",))
     monkeypatch.setattr(beliefs, "compute_belief", few)
-    listed, *found = search_bench.belief_figures()
+    listed, *rate_figures = search_bench.belief_figures()
     assert (listed.value, listed.note) == (None, "too many")
-    rates = [figure.value for figure in found if "agree" in figure.name]
+    rates = [figure.value for figure in rate_figures if "agree" in figure.name]
     assert len(rates) == 2
     assert all(rate is not None and 0 < rate <= 1 for rate in rates)
 
@@ -274,10 +274,10 @@ def test_an_interrupt_loses_nothing(
     assert cli.main(["bench", "all", "-o", str(tmp_path / "a.json"), "--json"]) == 130
     printed = capsys.readouterr()
     assert "interrupted after 1 figure" in printed.err
-    found = json.loads(printed.out)
-    assert found == json.loads((tmp_path / "a.json").read_text())
-    assert not found["complete"]
-    assert [figure["name"] for figure in found["figures"]] == ["before [x]"]
+    output = json.loads(printed.out)
+    assert output == json.loads((tmp_path / "a.json").read_text())
+    assert not output["complete"]
+    assert [figure["name"] for figure in output["figures"]] == ["before [x]"]
     assert len(written[0].figures) == 1  # before anything went wrong
 
 
@@ -291,10 +291,10 @@ def test_without_open_spiel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     _hide(monkeypatch, cfr_bench, "_unrolling", "_from_rules", "_batches", "_double_precision")
     _hide(monkeypatch, mccfr_bench, "_hash_table_figures")
-    found = list(harness.run(["cfr", "mccfr"]))
-    assert [figure.note for figure in found] == ["peer open_spiel is not installed: skipped"] * (5 + 4)
-    assert "kuhn: CFR+ iteration" in {figure.name for figure in found}
-    assert all(figure.value is figure.ratio is figure.holds is None for figure in found)
+    actual = list(harness.run(["cfr", "mccfr"]))
+    assert [figure.note for figure in actual] == ["peer open_spiel is not installed: skipped"] * (5 + 4)
+    assert "kuhn: CFR+ iteration" in {figure.name for figure in actual}
+    assert all(figure.value is figure.ratio is figure.holds is None for figure in actual)
 
 
 def test_without_the_jax_cfr_of_open_spiel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,20 +303,20 @@ def test_without_the_jax_cfr_of_open_spiel(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(cfr_bench, "_GAMES", cfr_bench._GAMES[:1])
     monkeypatch.setattr(cfr_bench, "_ROUND_SECONDS", 0.01)
     _hide(monkeypatch, cfr_bench, "_unrolling", "_from_rules", "_batches", "_double_precision")
-    found = {figure.name: figure for figure in harness.run(["cfr"])}
-    assert found["kuhn: CFR+ iteration, beside JAX"].note == "peer OpenSpiel's JAX CFR is not installed: skipped"
-    assert found["kuhn: CFR+ iteration"].ratio is not None
+    actual = {figure.name: figure for figure in harness.run(["cfr"])}
+    assert actual["kuhn: CFR+ iteration, beside JAX"].note == "peer OpenSpiel's JAX CFR is not installed: skipped"
+    assert actual["kuhn: CFR+ iteration"].ratio is not None
 
 
 def test_without_pgx_and_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pgx", None)
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(playout_bench, "_our_rate", lambda game: (5e6, 1.0, 20.0))
-    found = [figure for figure in harness.run(["playout"]) if figure.note]
+    actual = [figure for figure in harness.run(["playout"]) if figure.note]
     pgx, compiler = (f"peer {name} is not installed: skipped" for name in ("pgx", "cc"))
-    assert [figure.note for figure in found] == [pgx] * 2 + [compiler] * 5
-    assert {figure.value for figure in found} == {5.0}
-    assert all(figure.holds is None for figure in found)
+    assert [figure.note for figure in actual] == [pgx] * 2 + [compiler] * 5
+    assert {figure.value for figure in actual} == {5.0}
+    assert all(figure.holds is None for figure in actual)
 
 
 def test_without_published_sheets(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

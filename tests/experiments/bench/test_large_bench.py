@@ -24,8 +24,8 @@ def test_the_same_game_is_measured_with_and_without_symmetric_information_sets(
 def test_every_game_has_figures_and_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = dict.fromkeys(("terminals", "information_sets", "states"), 10.0)
     rest = ("unroll", "memory", "iteration", "evaluation", "exploitability", "value", "seconds")
-    found = counts | dict.fromkeys(rest, 0.5)
-    monkeypatch.setattr(children, "call", lambda function, *_: 1.0 if function is large_bench.start_again else found)
+    actual = counts | dict.fromkeys(rest, 0.5)
+    monkeypatch.setattr(children, "call", lambda function, *_: 1.0 if function is large_bench.start_again else actual)
     figures = list(large_bench.figures())
     names = [figure.name for figure in figures]
     assert len(set(names)) == len(names)

@@ -33,13 +33,15 @@ def test_the_table_of_runs_has_the_numbers_of_the_metrics(tmp_path: pathlib.Path
     ]
     first, second, third = reports.rows_of(reports.write_and_parse_report(tmp_path))
     for row, folder, name, settings in ((first, good, "dcfr", "alpha 2"), (second, slow, "cfr", "")):
-        told = reports.last_row(folder)
+        reported = reports.last_row(folder)
         assert row[:2] == [name, settings]
-        assert float(row[2]) == pytest.approx((told["improvement_player1"] + told["improvement_player2"]) / 2, rel=0.01)
-        assert float(row[3].replace(",", "")) == told["iterations"]
-        assert float(row[4]) == pytest.approx(told["seconds"], rel=0.01)
+        assert float(row[2]) == pytest.approx(
+            (reported["improvement_player1"] + reported["improvement_player2"]) / 2, rel=0.01
+        )
+        assert float(row[3].replace(",", "")) == reported["iterations"]
+        assert float(row[4]) == pytest.approx(reported["seconds"], rel=0.01)
         assert [float(text) for text in row[5].split(", ")] == pytest.approx(
-            [told["value_player1"], told["value_player2"]], abs=1e-4
+            [reported["value_player1"], reported["value_player2"]], abs=1e-4
         )
         assert row[6] == "none"
     errors = [reports.last_row(folder)["exploitability"] for folder in seeds]
@@ -84,8 +86,8 @@ def test_a_band_goes_from_the_lowest_seed_to_the_highest(tmp_path: pathlib.Path)
 
 
 def configuration_of(tmp_path: pathlib.Path) -> configurations.Configuration:
-    (found,) = configurations.group_by_configuration(gather.gather_runs([tmp_path]).runs)
-    return found
+    (gathered,) = configurations.group_by_configuration(gather.gather_runs([tmp_path]).runs)
+    return gathered
 
 
 def test_seeds_measured_at_different_times_are_compared_where_all_are(tmp_path: pathlib.Path) -> None:
@@ -93,27 +95,27 @@ def test_seeds_measured_at_different_times_are_compared_where_all_are(tmp_path: 
     runs = [reports.make_metrics(own, 1.0 + n) for n, own in enumerate(times)]
     for n, metrics in enumerate(runs):
         reports.write_run(tmp_path / f"{n}", metrics, "os-mccfr", seed=n)
-    found = curves.build_curve(configuration_of(tmp_path), curves.iterations, 100)
-    assert found is not None
-    assert found.x.tolist() == [3, 9, 30, 50, 100, 400]
+    actual = curves.build_curve(configuration_of(tmp_path), curves.iterations, 100)
+    assert actual is not None
+    assert actual.x.tolist() == [3, 9, 30, 50, 100, 400]
     at = [
         [
             math.exp(np.interp(math.log(x), np.log(own[1:]), [math.log(row.error) for row in metrics[1:]]))
             for own, metrics in zip(times, runs, strict=True)
         ]
-        for x in found.x
+        for x in actual.x
     ]
-    np.testing.assert_allclose(found.median, np.median(at, axis=1))
-    np.testing.assert_allclose(found.low, np.min(at, axis=1))
-    np.testing.assert_allclose(found.high, np.max(at, axis=1))
+    np.testing.assert_allclose(actual.median, np.median(at, axis=1))
+    np.testing.assert_allclose(actual.low, np.min(at, axis=1))
+    np.testing.assert_allclose(actual.high, np.max(at, axis=1))
 
 
 def test_seeds_that_were_never_measured_at_the_same_time(tmp_path: pathlib.Path) -> None:
     reports.write_run(tmp_path / "a", reports.make_metrics([0, 1, 2]), "os-mccfr", seed=1)
     reports.write_run(tmp_path / "b", reports.make_metrics([0, 50, 70]), "os-mccfr", seed=2)
-    found = curves.build_curve(configuration_of(tmp_path), curves.iterations, 100)
-    assert found is not None
-    assert (found.x.tolist(), found.runs, found.excluded_runs) == ([50, 70], 1, 1)
+    actual = curves.build_curve(configuration_of(tmp_path), curves.iterations, 100)
+    assert actual is not None
+    assert (actual.x.tolist(), actual.runs, actual.excluded_runs) == ([50, 70], 1, 1)
     (caption,) = reports.write_and_parse_report(tmp_path).find("figcaption")
     assert "1 runs that have no iterations in common" in caption.text
 
@@ -231,57 +233,57 @@ def random_policies(game: str, seed: int) -> tabular_policies.Policies:
 
 def shown_policies(page: reports.Element) -> list[dict[str, dict[str, float]]]:
     """Histories, moves and probabilities of every table of policies."""
-    found = []
+    collected = []
     for table in page.find("table", "policy"):
         rows = [list(row.find("td")) for row in table.find("tr")][1:]
-        found.append({history.text: options_of(options) for history, options in rows})
-    return found
+        collected.append({history.text: options_of(options) for history, options in rows})
+    return collected
 
 
 def options_of(cell: reports.Element) -> dict[str, float]:
-    found = {}
+    collected = {}
     for option in cell.find("div", "option"):
-        name, meter, _, told = option.find("span")
+        name, meter, _, reported = option.find("span")
         (bar,) = meter.find("span")
         width = float(bar.attributes["style"].removeprefix("width:").removesuffix("%"))
-        assert width == pytest.approx(float(told.text.removesuffix("%")), abs=0.06)
-        found[name.text] = width / 100
-    return found
+        assert width == pytest.approx(float(reported.text.removesuffix("%")), abs=0.06)
+        collected[name.text] = width / 100
+    return collected
 
 
-def expected_policies(game: str, own: tabular_policies.Policies, most: int) -> list[dict[str, dict[str, float]]]:
-    found = []
-    for player, policy in zip(samples.load_tree(game).players, own, strict=True):
+def expected_policies(game: str, policies: tabular_policies.Policies, most: int) -> list[dict[str, dict[str, float]]]:
+    collected = []
+    for player, policy in zip(samples.load_tree(game).players, policies, strict=True):
         table = {}
         for number in range(min(most, player.sets)):
             chosen = policy[player.first[number] : player.first[number + 1]]
             table[player.labels[number]] = dict(zip(player.options(number), chosen.tolist(), strict=True))
-        found.append(table)
-    return found
+        collected.append(table)
+    return collected
 
 
-def assert_same_policies(found: Sequence[Any], expected: Sequence[Any]) -> None:
-    assert [list(table) for table in found] == [list(table) for table in expected]
-    for one, other in zip(found, expected, strict=True):
+def assert_same_policies(actual: Sequence[Any], expected: Sequence[Any]) -> None:
+    assert [list(table) for table in actual] == [list(table) for table in expected]
+    for one, other in zip(actual, expected, strict=True):
         for history, options in other.items():
             assert one[history] == pytest.approx(options, abs=6e-4)
 
 
 def test_policies_of_the_best_run_of_each_algorithm(tmp_path: pathlib.Path) -> None:
-    own = [random_policies("kuhn_poker", n) for n in range(3)]
-    reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]), policies=own[0])
-    reports.write_run(tmp_path / "b", reports.make_metrics([0, 100], 0.1), policies=own[1], gamma=3.0)
-    reports.write_run(tmp_path / "c", reports.make_metrics([0, 100], 10.0), "cfr", policies=own[2])
-    found = shown_policies(reports.write_and_parse_report(tmp_path))
-    assert_same_policies(found[:2], expected_policies("kuhn_poker", own[1], 40))
-    assert_same_policies(found[2:], expected_policies("kuhn_poker", own[2], 40))
+    policy = [random_policies("kuhn_poker", n) for n in range(3)]
+    reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]), policies=policy[0])
+    reports.write_run(tmp_path / "b", reports.make_metrics([0, 100], 0.1), policies=policy[1], gamma=3.0)
+    reports.write_run(tmp_path / "c", reports.make_metrics([0, 100], 10.0), "cfr", policies=policy[2])
+    actual = shown_policies(reports.write_and_parse_report(tmp_path))
+    assert_same_policies(actual[:2], expected_policies("kuhn_poker", policy[1], 40))
+    assert_same_policies(actual[2:], expected_policies("kuhn_poker", policy[2], 40))
 
 
 def test_only_the_first_information_sets_are_shown(tmp_path: pathlib.Path) -> None:
-    own = random_policies("goofspiel:cards=4", 1)
-    reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]), game="goofspiel:cards=4", policies=own)
+    policy = random_policies("goofspiel:cards=4", 1)
+    reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]), game="goofspiel:cards=4", policies=policy)
     page = reports.write_and_parse_report(tmp_path)
-    assert_same_policies(shown_policies(page), expected_policies("goofspiel:cards=4", own, 40))
+    assert_same_policies(shown_policies(page), expected_policies("goofspiel:cards=4", policy, 40))
     assert page.text.count("The first 40 of 81 information sets.") == 2
 
 
@@ -296,13 +298,13 @@ def test_policies_in_a_hash_table(tmp_path: pathlib.Path) -> None:
     )
     kept = table_policy.from_arrays(keys[:, 2:], probability[2:])
     result_folder.write_table_policy(folder, kept)
-    own, known = table_policy.to_tabular(kept, task.env, task.tree)
+    policy, known = table_policy.to_tabular(kept, task.env, task.tree)
     assert known == 10
     page = reports.write_and_parse_report(tmp_path)
-    found, expected = shown_policies(page), expected_policies("kuhn_poker", own, 40)
-    assert sum(map(len, found)) == 10
+    actual, expected = shown_policies(page), expected_policies("kuhn_poker", policy, 40)
+    assert sum(map(len, actual)) == 10
     assert_same_policies(
-        found, [{name: other[name] for name in one} for one, other in zip(found, expected, strict=True)]
+        actual, [{name: other[name] for name in one} for one, other in zip(actual, expected, strict=True)]
     )
     left = [int(n) for n in re.findall(r"Left out: (\d+) information sets", page.text)]
     assert sum(left) == 2
@@ -311,12 +313,12 @@ def test_policies_in_a_hash_table(tmp_path: pathlib.Path) -> None:
 def test_facts_of_a_game(tmp_path: pathlib.Path) -> None:
     reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]))
     page = reports.write_and_parse_report(tmp_path)
-    told = {name.text: fact.text for name, fact in zip(page.find("dt"), page.find("dd"), strict=True)}
+    reported = {name.text: fact.text for name, fact in zip(page.find("dt"), page.find("dd"), strict=True)}
     # Kuhn poker: three cards for two players, 12 information sets, an ante of 1 and a bet of 1.
-    assert told["payoffs"] == "from -2 to 2, zero-sum"
-    assert told["decisions of player1"] == told["decisions of player2"] == "6 information sets with a choice"
-    assert re.fullmatch(r"\d+ gates, \d+ registers", told["propnet"])
-    assert "role random" in told
+    assert reported["payoffs"] == "from -2 to 2, zero-sum"
+    assert reported["decisions of player1"] == reported["decisions of player2"] == "6 information sets with a choice"
+    assert re.fullmatch(r"\d+ gates, \d+ registers", reported["propnet"])
+    assert "role random" in reported
 
 
 @hypothesis.given(st.floats(1e-12, 1e12), st.floats(0, 14))
@@ -324,10 +326,10 @@ def test_every_axis_has_ticks_that_say_where_they_are(first: float, decades: flo
     values = np.array([first, first * 10**decades])
     axis = svg.axis(values, 0, 100)
     assert all(0 <= at <= 100 for at in axis.at(values))
-    found = svg.ticks(axis.first, axis.last)
-    assert 2 <= len(found) <= 8
-    assert found == sorted(set(found))
-    for value in found:
+    actual = svg.ticks(axis.first, axis.last)
+    assert 2 <= len(actual) <= 8
+    assert actual == sorted(set(actual))
+    for value in actual:
         assert -1e-6 <= axis.at(value) <= 100 + 1e-6
         label = svg.tick_label(value)
         if "10" in label and not label.isdecimal():
@@ -341,11 +343,11 @@ def test_every_axis_has_ticks_that_say_where_they_are(first: float, decades: flo
 @hypothesis.given(st.lists(st.integers(1, 10**6), min_size=1, max_size=300, unique=True), st.integers(2, 50))
 def test_thinned_numbers_keep_their_ends(numbers: list[int], most: int) -> None:
     given = np.array(sorted(numbers), float)
-    found = curves.thin(given, most)
-    assert set(found) <= set(given)
-    assert (found[0], found[-1]) == (given[0], given[-1])
-    assert len(found) <= most
-    assert (np.diff(found) > 0).all()
+    actual = curves.thin(given, most)
+    assert set(actual) <= set(given)
+    assert (actual[0], actual[-1]) == (given[0], given[-1])
+    assert len(actual) <= most
+    assert (np.diff(actual) > 0).all()
 
 
 def luminance(colour: str) -> float:

@@ -136,8 +136,8 @@ def test_results_list_every_kind(folder: pathlib.Path, tmp_path: pathlib.Path) -
     assert (by_kind["match"]["games"], by_kind["tournament"]["games"]) == (32, 30)
     assert query.columns(rows)[:3] == ["kind", "game", "algorithm"]
     assert "payoffs" in query.columns(rows)
-    (found,) = query.filter_rows(rows, [query.parse("kind=match"), query.parse("games>20")])
-    assert found is by_kind["match"]
+    (actual,) = query.filter_rows(rows, [query.parse("kind=match"), query.parse("games>20")])
+    assert actual is by_kind["match"]
     assert query.sort_rows(rows, "exploitability")[-1]["kind"] in ("match", "tournament")
 
 
@@ -156,6 +156,6 @@ def test_damaged_matches_are_named(
     for path in (folder / "match").glob("*.json"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     (tmp_path / name).write_text(text)
-    found = gather.gather_runs([tmp_path])
-    assert found.total == 0
-    assert why in found.skipped[0].reason
+    gathered = gather.gather_runs([tmp_path])
+    assert gathered.total == 0
+    assert why in gathered.skipped[0].reason

@@ -126,9 +126,9 @@ def test_impossible_numbers(tmp_path: pathlib.Path) -> None:
         folder = reports.write_run(tmp_path / f"{number}", reports.make_metrics([0, 1]))
         with open(folder / "metrics.csv", "a") as file:
             file.write(f"{row}\n")
-    found = gather.gather_runs([tmp_path])
-    assert not found.runs
-    assert len(found.skipped) == 3
+    gathered = gather.gather_runs([tmp_path])
+    assert not gathered.runs
+    assert len(gathered.skipped) == 3
 
 
 def test_a_run_is_reported_once(tmp_path: pathlib.Path) -> None:
@@ -170,14 +170,14 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
     spoil_version(reports.write_run(tmp_path / "results" / "x", reports.make_metrics([0, 1, 10])))
     ran = run("report", "results", "--json", cwd=tmp_path)
     assert ran.returncode == 0
-    found = json.loads(ran.stdout)
-    assert found == {
+    output = json.loads(ran.stdout)
+    assert output == {
         "report": "report.html",
         "runs": 1,
         "contests": 0,
         "trainings": 0,
         "games": ["kuhn_poker"],
-        "left_out": [{"folder": "results/x", "why": found["left_out"][0]["why"]}],
+        "left_out": [{"folder": "results/x", "why": output["left_out"][0]["why"]}],
         "bytes": (tmp_path / "report.html").stat().st_size,
     }
     assert ran.stderr.startswith("remark: skipped: results/x has the format of another version")

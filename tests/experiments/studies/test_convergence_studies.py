@@ -31,8 +31,8 @@ GOOFSPIEL = "goofspiel:cards=3,info=perfect"
 
 def run_command(command: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert cli.main([*command, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    output: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return output
 
 
 def graph_of(spec: str) -> graph.StateGraph:
@@ -51,9 +51,9 @@ def test_graphs_have_all_states() -> None:
             for x, y in itertools.product(mine, yours)
         }
         sizes.append(len(states))
-    found = graph_of("goofspiel:cards=4,info=perfect")
-    assert [len(level.payoff) for level in found.levels] == sizes
-    assert (found.nodes, found.terminals) == (sum(sizes), sizes[-1])
+    unrolled = graph_of("goofspiel:cards=4,info=perfect")
+    assert [len(level.payoff) for level in unrolled.levels] == sizes
+    assert (unrolled.nodes, unrolled.terminals) == (sum(sizes), sizes[-1])
 
 
 def test_their_sizes() -> None:
@@ -77,10 +77,10 @@ def test_their_sizes() -> None:
 def test_on_a_tree_it_is_cfr() -> None:
     """No two histories of three cards meet where there is still a choice."""
     with jax.enable_x64(True):
-        found = graph_of(GOOFSPIEL)
-        average = graph.average_policy(found, graph.advance(found, graph.init(found), 40))
+        unrolled = graph_of(GOOFSPIEL)
+        average = graph.average_policy(unrolled, graph.advance(unrolled, graph.init(unrolled), 40))
         solution = gdlx.solve(GOOFSPIEL, BOTH_AT_ONCE, iterations=40)
-        exploitability = float(graph.exploitability(found, average))
+        exploitability = float(graph.exploitability(unrolled, average))
     for player, policy in enumerate(solution.policies):
         np.testing.assert_allclose(average[0][player, 0], policy[1:4], atol=1e-9)
         later = np.asarray(average[1])[player, :, :2]
@@ -150,14 +150,14 @@ def test_states_that_many_histories_reach() -> None:
     for _ in range(25):
         slow.step()
     with jax.enable_x64(True):
-        found = graph_of("repeated_rps:rounds=2")
-        assert [len(level.payoff) for level in found.levels] == [1, 3, 5]
-        average = graph.average_policy(found, graph.advance(found, graph.init(found, first=True), 25))
-        exploitability = float(graph.exploitability(found, average))
+        unrolled = graph_of("repeated_rps:rounds=2")
+        assert [len(level.payoff) for level in unrolled.levels] == [1, 3, 5]
+        average = graph.average_policy(unrolled, graph.advance(unrolled, graph.init(unrolled, first=True), 25))
+        exploitability = float(graph.exploitability(unrolled, average))
     for player in (0, 1):
         np.testing.assert_allclose(average[0][player, 0], slow.average(player, (0, 0)), atol=1e-9)
-        wanted = sorted(tuple(slow.average(player, (1, lead))) for lead in (-1, 0, 1))
-        np.testing.assert_allclose(sorted(map(tuple, np.asarray(average[1])[player])), wanted, atol=1e-9)
+        expected = sorted(tuple(slow.average(player, (1, lead))) for lead in (-1, 0, 1))
+        np.testing.assert_allclose(sorted(map(tuple, np.asarray(average[1])[player])), expected, atol=1e-9)
     assert exploitability == pytest.approx((slow.best(0, 0, 0) + slow.best(1, 0, 0)) / 2)
     assert exploitability > 0.1
 
@@ -174,17 +174,17 @@ def test_cfr_convergence(
     assert sizes["data"][0] == {"game": "biased_rps", "nodes": 10, "terminals": 9}
     with jax.enable_x64(True):
         by_hand = [
-            np.concatenate([own[1:] for own in gdlx.solve("biased_rps", BOTH_AT_ONCE, iterations=n).policies])
+            np.concatenate([policy[1:] for policy in gdlx.solve("biased_rps", BOTH_AT_ONCE, iterations=n).policies])
             for n in (20, 100)
         ]
         exact = gdlx.solve("biased_rps", BOTH_AT_ONCE, iterations=100).exploitability
-        found = convergence._cached_curve(biased, study_registry.StudyConfig(tmp_path / "cfr_convergence", minutes))
-    assert found.mse[19] == pytest.approx(sum((by_hand[0] - by_hand[1]) ** 2) / 6, rel=1e-6)
-    assert found.mse[-1] == 0
+        actual = convergence._cached_curve(biased, study_registry.StudyConfig(tmp_path / "cfr_convergence", minutes))
+    assert actual.mse[19] == pytest.approx(sum((by_hand[0] - by_hand[1]) ** 2) / 6, rel=1e-6)
+    assert actual.mse[-1] == 0
     assert finals["data"][0]["exploitability"] == pytest.approx(exact, rel=1e-6)
     (reached, _) = speeds["data"][0]["reached"]
-    assert found.mse[reached["iterations"] - 1] < 0.01 <= found.mse[: reached["iterations"] - 1].min()
-    assert found.mse[reached["stays"] - 2] >= 0.01 > found.mse[reached["stays"] - 1 :].max()
+    assert actual.mse[reached["iterations"] - 1] < 0.01 <= actual.mse[: reached["iterations"] - 1].min()
+    assert actual.mse[reached["stays"] - 2] >= 0.01 > actual.mse[reached["stays"] - 1 :].max()
     assert reached["stays"] > reached["iterations"]  # the error oscillates
     assert (tmp_path / "cfr_convergence" / convergence.FIGURE).stat().st_size > 10_000
 
@@ -219,25 +219,25 @@ def test_an_interrupted_run_resumes(tmp_path: pathlib.Path, monkeypatch: pytest.
             first = sum(counts[:-1])
             counts.clear()
             counts.extend([0] * 21)
-            found = convergence.measure_curve(game, 40, path)
+            actual = convergence.measure_curve(game, 40, path)
         again = 40 + 1 + (10 if game.is_merged else 0) - first  # one more for the change, a quarter from another start
         assert (first, sum(counts)) == (19, again)
-        np.testing.assert_allclose(found.mse, whole.mse, rtol=1e-9)
-        np.testing.assert_allclose(found.exploitability, whole.exploitability, rtol=1e-9)
-        assert found.change == pytest.approx(float(whole.change))
+        np.testing.assert_allclose(actual.mse, whole.mse, rtol=1e-9)
+        np.testing.assert_allclose(actual.exploitability, whole.exploitability, rtol=1e-9)
+        assert actual.change == pytest.approx(float(whole.change))
 
 
 def test_scores() -> None:
     first = [np.array([2.0, 4.0]), np.array([1.0, 2.0]), np.array([12.0, 12.0])]
     second = [np.array([1.0, 1.0]), np.array([4.0, 4.0]), np.array([1.0, 1.0])]
-    found = hyper.scores([first, second])
-    np.testing.assert_allclose(found.ratio, [np.sqrt(2), 2, np.sqrt(8)])  # means 3, 1.5, 12 and 1, 4, 1
-    assert found.rank == [1, 2, 3]
-    np.testing.assert_allclose(found.error, [np.sqrt(2) * (1 / 3) / 2, 2 * (0.5 / 1.5) / 2, 0])
+    actual = hyper.scores([first, second])
+    np.testing.assert_allclose(actual.ratio, [np.sqrt(2), 2, np.sqrt(8)])  # means 3, 1.5, 12 and 1, 4, 1
+    assert actual.rank == [1, 2, 3]
+    np.testing.assert_allclose(actual.error, [np.sqrt(2) * (1 / 3) / 2, 2 * (0.5 / 1.5) / 2, 0])
     figure = choices.ThesisFigure(
         "0", "", {"a": choices.FullCfrChoice(), "b": choices.CFR_PLUS, "c": choices.DCFR_CANDIDATE}, ["a", "b"]
     )
-    assert hyper.verdict(figure, found) == (
+    assert hyper.verdict(figure, actual) == (
         "Best here: a; chosen by the thesis: a is among the best; b is not among the best (1.41)"
     )
 

@@ -47,8 +47,8 @@ def test_arrays_are_of_one_precision_and_one_version(tmp_path: pathlib.Path, mon
     with jax.enable_x64(True):
         assert result_cache.load_arrays(path, ["error"]) is None
         result_cache.write_arrays(path, {"error": np.arange(4.0)})
-    (found,) = result_cache.load_arrays(path, ["error"]) or [None]
-    np.testing.assert_array_equal(found, np.arange(3.0))
+    (actual,) = result_cache.load_arrays(path, ["error"]) or [None]
+    np.testing.assert_array_equal(actual, np.arange(3.0))
     assert result_cache.load_arrays(path, ["error", "seconds"]) is None
     monkeypatch.setattr(gdlx, "__version__", "0.0.1")
     assert result_cache.load_arrays(path, ["error"]) is None
@@ -74,12 +74,12 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
 
 
 def _run(study: Any, folder: pathlib.Path, minutes: float, **more: Any) -> list[study_registry.StudyTable]:
-    found = list(study.run(study_registry.StudyConfig(folder, minutes, **more)))
-    for table in found:
+    actual = list(study.run(study_registry.StudyConfig(folder, minutes, **more)))
+    for table in actual:
         assert {len(row) for row in table.rows} == {len(table.header)}
-    json.dumps([table._asdict() for table in found], allow_nan=False)
+    json.dumps([table._asdict() for table in actual], allow_nan=False)
     assert (folder / study.FIGURE).stat().st_size > 10_000
-    return found
+    return actual
 
 
 def test_the_time_of_one_of_many() -> None:
@@ -87,16 +87,16 @@ def test_the_time_of_one_of_many() -> None:
 
 
 def test_costs_of_a_game() -> None:
-    found = measuring.from_row(measuring.measure_game("kuhn_poker", 0.01))
-    assert (found.sets, found.terminals, found.nodes) == (
+    actual = measuring.from_row(measuring.measure_game("kuhn_poker", 0.01))
+    assert (actual.sets, actual.terminals, actual.nodes) == (
         12,
         30,
         58,
     )  # as in Kuhn (1950): 6 information sets per player, 30 terminals
-    assert min(found.unrolling, found.peak_mb, found.copying, *found.full, *found.sampled) > 0
+    assert min(actual.unrolling, actual.peak_mb, actual.copying, *actual.full, *actual.sampled) > 0
     form = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker")).form
     arrays = [np.asarray(leaf) for leaf in jax.tree.leaves((form, cfr.init(form)))]
-    assert found.full.megabytes * 1e6 == pytest.approx(sum(array.size * array.itemsize for array in arrays))
+    assert actual.full.megabytes * 1e6 == pytest.approx(sum(array.size * array.itemsize for array in arrays))
 
 
 def _size(ends: int, power: float) -> measuring.GameCost:
@@ -105,11 +105,11 @@ def _size(ends: int, power: float) -> measuring.GameCost:
 
 
 def test_slopes_are_those_of_powers() -> None:
-    found = growth.slopes([_size(10**power, 1.5) for power in range(1, 8)])
-    assert [round(own.all, 6) for own in found] == [1.5, 1.5, 1.5, pytest.approx(1.5, abs=0.02), 1.0, 1.0]
-    assert found[0].large == pytest.approx(1.5)
+    actual = growth.slopes([_size(10**power, 1.5) for power in range(1, 8)])
+    assert [round(policy.all, 6) for policy in actual] == [1.5, 1.5, 1.5, pytest.approx(1.5, abs=0.02), 1.0, 1.0]
+    assert actual[0].large == pytest.approx(1.5)
     alone = growth.slopes([_size(10, 1.0)])
-    assert all(math.isnan(own.all) and math.isnan(own.large) for own in alone)
+    assert all(math.isnan(policy.all) and math.isnan(policy.large) for policy in alone)
 
 
 @pytest.mark.usefixtures("here")
@@ -144,8 +144,8 @@ def test_the_fastest_are_found(
     assert _run(fastest, tmp_path, 5.0) == tables  # nothing is solved again
     seconds, _, winners, ranks = tables[:4]
     data: Any = seconds.data
-    told: Any = winners.data
-    for game, winner in zip(data["games"], told, strict=True):
+    reported: Any = winners.data
+    for game, winner in zip(data["games"], reported, strict=True):
         rows = data["games"][game]
         assert all(row["error"] <= 1e-2 for row in rows if row["is_reached"])
         times = {row["candidate"]: row["seconds"] for row in rows if row["is_reached"]}
@@ -163,14 +163,14 @@ def test_a_race_takes_as_many_iterations_as_solving() -> None:
     task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"))
     race = racing.RaceConfig("kuhn_poker", 1e-3, 60.0, 0)
     for candidate in (racing.Candidate("cfr+"), racing.Candidate("hs-dcfr", 100)):
-        found = racing.measure_candidate(task, race, candidate)
+        actual = racing.measure_candidate(task, race, candidate)
         settings: dict[str, Any] = {"horizon": 100.0} if candidate.horizon else {}
         direct = gdlx.solve(task.tree, candidate.algorithm, target="0.1%", **settings)
-        assert found.is_reached
-        assert found.iterations == direct.iterations
-        assert found.error == pytest.approx(direct.metrics[-1].error / 4)  # payoffs are from -2 to 2
-        assert found.seconds is not None
-        assert found.seconds > 0
+        assert actual.is_reached
+        assert actual.iterations == direct.iterations
+        assert actual.error == pytest.approx(direct.metrics[-1].error / 4)  # payoffs are from -2 to 2
+        assert actual.seconds is not None
+        assert actual.seconds > 0
     out_of_time = racing.measure_candidate(task, race._replace(part=1e-12, limit=0.01), racing.Candidate("cfr"))
     assert not out_of_time.is_reached
     assert out_of_time.error > 1e-12
@@ -183,27 +183,27 @@ def test_ranks_of_those_that_are_late() -> None:
     def result(name: str, seconds: float | None, is_reached: bool = True) -> racing.RaceResult:
         return racing.RaceResult(name, is_reached, seconds, 1, 0.0)
 
-    found = {
+    actual = {
         "one": [result("a", 1.0), result("b", 2.0), result("c", 9.0, False), result("d", None, False)],
         "two": [result("a", 6.0), result("b", 3.0), result("c", 4.0), result("d", None, False)],
         "none": [result(name, 9.0, False) for name in "abcd"],
     }
-    by_name = {own.candidate: own for own in fastest.ranks(found)}
-    assert {name: (own.reached, own.wins) for name, own in by_name.items()} == {
+    by_name = {policy.candidate: policy for policy in fastest.ranks(actual)}
+    assert {name: (policy.reached, policy.wins) for name, policy in by_name.items()} == {
         "a": (2, 1), "b": (2, 1), "c": (1, 0), "d": (0, 0),
     }  # fmt: skip
     means = {"a": (1 + 3 + 2.5) / 3, "b": (2 + 1 + 2.5) / 3, "c": (3.5 + 2 + 2.5) / 3, "d": (3.5 + 4 + 2.5) / 3}
-    assert {name: own.mean for name, own in by_name.items()} == pytest.approx(means)
+    assert {name: policy.mean for name, policy in by_name.items()} == pytest.approx(means)
     assert [by_name[name].slowdown for name in "abd"] == [2.0, 2.0, math.inf]
 
 
 def test_a_run_until_both_marks() -> None:
-    found = batch_size.measure_run(baselines.load_tree_sampler("kuhn_poker").run(64, None, 0), 4_096, 0.01)
+    actual = batch_size.measure_run(baselines.load_tree_sampler("kuhn_poker").run(64, None, 0), 4_096, 0.01)
     direct = baselines.load_tree_sampler("kuhn_poker").run(64, None, 0)
     direct.advance_to(4_096)
-    assert found.at_trajectories == pytest.approx(direct.exploitability())
-    assert found.rate > 0
-    assert 0 < found.at_seconds < 0.5
+    assert actual.at_trajectories == pytest.approx(direct.exploitability())
+    assert actual.rate > 0
+    assert 0 < actual.at_seconds < 0.5
 
 
 def test_batch_sizes_resume(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,8 @@ def test_tables_are_compared_with_the_game_that_was_published() -> None:
 
 def test_every_study_is_there_and_has_a_readme() -> None:
     for name in study_registry.STUDIES:
-        found = study_registry.load_study(name)
-        assert 0 < found.MINUTES <= min(30, found.FULL_MINUTES)
+        actual = study_registry.load_study(name)
+        assert 0 < actual.MINUTES <= min(30, actual.FULL_MINUTES)
         readme = pathlib.Path(study_registry.__file__).parent / name / "README.md"
         assert f"gdlx experiment {name}" in readme.read_text()
 

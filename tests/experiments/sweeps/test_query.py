@@ -34,8 +34,8 @@ def last_rows(folder: pathlib.Path) -> list[dict[str, str]]:
 
 def ask(capsys: Any, folder: pathlib.Path, *arguments: str) -> list[dict[str, Any]]:
     assert cli.main(["results", str(folder), "--json", *arguments]) == 0
-    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["results"]
-    return found
+    output: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["results"]
+    return output
 
 
 def test_all(folder: pathlib.Path, capsys: Any) -> None:
@@ -50,11 +50,11 @@ def test_the_folder_may_be_an_option_as_in_other_commands(folder: pathlib.Path, 
 
 def test_where(folder: pathlib.Path, capsys: Any) -> None:
     limit = sorted(float(row["exploitability"]) for row in last_rows(folder))[2]
-    found = ask(capsys, folder, "--where", f"exploitability<={limit!r}", "--where", "algorithm = dcfr")
+    actual = ask(capsys, folder, "--where", f"exploitability<={limit!r}", "--where", "algorithm = dcfr")
     expected = [
         row for row in last_rows(folder) if float(row["exploitability"]) <= limit and row["algorithm"] == "dcfr"
     ]
-    assert len(found) == len(expected) > 0
+    assert len(actual) == len(expected) > 0
     assert {row["seed"] for row in ask(capsys, folder, "--where", "seed>=1", "--columns", "seed")} == {1}
     assert len(ask(capsys, folder, "--where", "algorithm~MCCFR")) == 2
     assert len(ask(capsys, folder, "--where", "algorithm!=dcfr")) == 2
@@ -64,8 +64,8 @@ def test_where(folder: pathlib.Path, capsys: Any) -> None:
 
 def test_order_and_columns(folder: pathlib.Path, capsys: Any) -> None:
     options = ("--sort", "alpha", "--descending", "--limit", "2", "--columns", "alpha,algorithm")
-    found = ask(capsys, folder, *options, "--where", "algorithm=dcfr")
-    assert found == [{"alpha": 2.0, "algorithm": "dcfr"}, {"alpha": 1.5, "algorithm": "dcfr"}]
+    actual = ask(capsys, folder, *options, "--where", "algorithm=dcfr")
+    assert actual == [{"alpha": 2.0, "algorithm": "dcfr"}, {"alpha": 1.5, "algorithm": "dcfr"}]
 
 
 def test_three_players_are_sorted_by_the_largest_improvement(tmp_path: pathlib.Path, capsys: Any) -> None:
@@ -75,8 +75,8 @@ def test_three_players_are_sorted_by_the_largest_improvement(tmp_path: pathlib.P
     run.run_sweep(config.Sweep("more", config.expand_cells(grid)), tmp_path / "more")
     assert cli.main(["results", str(tmp_path)]) == 0
     assert "largest_improvement" in capsys.readouterr().out
-    found = [row["iterations"] for row in ask(capsys, tmp_path)]
-    assert found == [row["iterations"] for row in ask(capsys, tmp_path, "--sort", "improvement")]
+    actual = [row["iterations"] for row in ask(capsys, tmp_path)]
+    assert actual == [row["iterations"] for row in ask(capsys, tmp_path, "--sort", "improvement")]
     improvements = [row["largest_improvement"] for row in ask(capsys, tmp_path)]
     assert improvements == sorted(improvements)
     assert improvements[0] < improvements[1]
@@ -121,11 +121,11 @@ def test_nothing_there(tmp_path: pathlib.Path, capsys: Any) -> None:
 )
 def test_comparisons(values: list[float | None], bound: float, compares: str) -> None:
     rows: list[query.Row] = [{"x": value} for value in values]
-    found = query.filter_rows(rows, [query.parse(f"x{compares}{bound!r}")])
+    actual = query.filter_rows(rows, [query.parse(f"x{compares}{bound!r}")])
     known = [value for value in values if value is not None]
     by_hand = {
         "<": [value for value in known if value < bound],
         ">": [value for value in known if value > bound],
         "=": [value for value in known if value == bound],
     }
-    assert [row["x"] for row in found] == by_hand[compares]
+    assert [row["x"] for row in actual] == by_hand[compares]

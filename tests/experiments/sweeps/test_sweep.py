@@ -126,13 +126,13 @@ def test_every_cell_is_as_if_alone(finished: run.SweepResult) -> None:
         alone = solver_run.Run(task, cell.algorithm)
         for _ in alone.snapshots(cell.stop):
             pass
-        found = alone.finish()
+        actual = alone.finish()
         last = [row for row in table if row["cell"] == cell.name][-1]
         assert int(last["iterations"]) == 30
-        improvements = [float(last[f"improvement_{number}"]) for number in range(1, len(found.improvements) + 1)]
-        np.testing.assert_allclose(improvements, found.improvements, rtol=2e-3, atol=2e-4)
+        improvements = [float(last[f"improvement_{number}"]) for number in range(1, len(actual.improvements) + 1)]
+        np.testing.assert_allclose(improvements, actual.improvements, rtol=2e-3, atol=2e-4)
         kept = policy_files.load_policies(store.SweepStore(finished.folder).cell_folder(cell), task.game, task.tree)
-        for one, other in zip(kept, found.policies, strict=True):
+        for one, other in zip(kept, actual.policies, strict=True):
             np.testing.assert_allclose(one, other, atol=5e-3)
 
 
@@ -150,9 +150,9 @@ def test_measurements(finished: run.SweepResult) -> None:
 def test_results_of_cells_can_be_evaluated(finished: run.SweepResult, capsys: Any) -> None:
     folder = store.SweepStore(finished.folder).cell_folder(config.expand_cells(sweeps.GRID)[0])
     assert cli.main(["evaluate", str(folder), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    output = json.loads(capsys.readouterr().out)
     last = [row for row in sweeps.rows(finished.table) if row["cell"] == config.expand_cells(sweeps.GRID)[0].name][-1]
-    assert told["exploitability"] == pytest.approx(float(last["exploitability"]), rel=1e-3)
+    assert output["exploitability"] == pytest.approx(float(last["exploitability"]), rel=1e-3)
 
 
 def test_interrupted_and_resumed_equals_uninterrupted(finished: run.SweepResult, tmp_path: pathlib.Path) -> None:
@@ -178,7 +178,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(finished: run.SweepResult,
 
 
 def test_cells_that_run_alone(tmp_path: pathlib.Path) -> None:
-    found = {
+    actual = {
         "games": ["kuhn_poker"],
         "algorithms": [
             {"name": "lp", "iterations": 1},
@@ -186,15 +186,15 @@ def test_cells_that_run_alone(tmp_path: pathlib.Path) -> None:
             {"name": "os-mccfr", "iterations": 3, "table": 8, "batch": 64},
         ],
     }
-    wanted = sweeps.make_sweep(found)
-    assert [group.solo_reason is not None for group in plan.group_cells(wanted.cells)] == [True] * 3
-    done = run.run_sweep(wanted, tmp_path / "alone")
+    expected = sweeps.make_sweep(actual)
+    assert [group.solo_reason is not None for group in plan.group_cells(expected.cells)] == [True] * 3
+    done = run.run_sweep(expected, tmp_path / "alone")
     last = {row["algorithm"]: row for row in sweeps.rows(done.table)}
     assert float(last["lp"]["exploitability"]) < 1e-6
     assert 0 < float(last["cfr+"]["exploitability"]) <= 0.01
     assert last["os-mccfr"]["iterations"] == "3"
     assert not any((tmp_path / "alone" / store.UNFINISHED).glob("*/*"))
-    assert run.run_sweep(wanted, tmp_path / "alone").already_finished == 3
+    assert run.run_sweep(expected, tmp_path / "alone").already_finished == 3
 
 
 def test_cells_that_are_being_written_are_not_results(finished: run.SweepResult, tmp_path: pathlib.Path) -> None:
@@ -203,9 +203,9 @@ def test_cells_that_are_being_written_are_not_results(finished: run.SweepResult,
     whole = gather.gather_runs([folder])
     one = next((folder / store.CELLS / "kuhn_poker").iterdir())
     one.rename(one.with_name(f".{one.name}.part"))
-    found = gather.gather_runs([folder])
-    assert len(found.runs) == len(whole.runs) - 1
-    assert found.skipped == whole.skipped
+    gathered = gather.gather_runs([folder])
+    assert len(gathered.runs) == len(whole.runs) - 1
+    assert gathered.skipped == whole.skipped
 
 
 def test_two_files_of_one_name(tmp_path: pathlib.Path) -> None:
@@ -254,9 +254,9 @@ def test_dry_run(tmp_path: pathlib.Path, capsys: Any) -> None:
         '[[algorithms]]\nname = "os-mccfr"\nbatch = [8, 16]\n[[algorithms]]\nname = "lp"\n'
     )
     assert cli.main(["sweep", str(path), "--dry-run", "--json", "--results", str(tmp_path / "r")]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["cells"] == 2 + 6 + 1
-    assert [(row["algorithm"], row["cells"], row["alone"]) for row in told["groups"]] == [
+    output = json.loads(capsys.readouterr().out)
+    assert output["cells"] == 2 + 6 + 1
+    assert [(row["algorithm"], row["cells"], row["alone"]) for row in output["groups"]] == [
         ("dcfr", 2, None),
         ("os-mccfr", 3, None),
         ("os-mccfr", 3, None),

@@ -52,8 +52,8 @@ def test_cells_that_fail_do_not_stop_the_others(tmp_path: pathlib.Path, capsys: 
     assert cli.main(["sweep", str(path), "--dry-run"]) == 0
     assert "the rules gone.gdl cannot be read: No such file" in " ".join(capsys.readouterr().out.split())
     assert cli.main(["sweep", str(path), "--results", str(tmp_path), "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    whys = {failed["cell"]: failed["failure"] for failed in told["failed"]}
+    output = json.loads(capsys.readouterr().out)
+    whys = {failed["cell"]: failed["failure"] for failed in output["failed"]}
     gone = {name: why for name, why in whys.items() if name.startswith("gone")}
     assert len(gone) == 2
     assert set(gone.values()) == {"the rules gone.gdl cannot be read: No such file or directory"}
@@ -94,24 +94,24 @@ def test_rules_that_change_in_between(more: list[dict[str, Any]], tmp_path: path
     """The rules of a sweep are fixed, also those in a file, and also if none of its cells is left to run."""
     sheet = tmp_path / "mine.gdl"
     sheet.write_text(library.text("kuhn_poker"))
-    found = {"games": [str(sheet)], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    first = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep")
+    actual = {"games": [str(sheet)], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    first = run.run_sweep(sweeps.make_sweep(actual), tmp_path / "sweep")
     kept = sweeps.without_times(first.table)
     sheet.write_text(library.text("leduc_poker"))
     with pytest.raises(config.SweepError, match=r"rules of .*mine\.gdl have changed"):
-        run.run_sweep(sweeps.make_sweep(found | {"algorithms": [{"name": "cfr"}, *more]}), tmp_path / "sweep")
+        run.run_sweep(sweeps.make_sweep(actual | {"algorithms": [{"name": "cfr"}, *more]}), tmp_path / "sweep")
     assert sweeps.without_times(first.table) == kept
 
 
 def test_rules_that_are_fixed(tmp_path: pathlib.Path) -> None:
     """Cells that failed because of them run again."""
     sheet = tmp_path / "mine.gdl"
-    found = {"games": [str(sheet), "kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    actual = {"games": [str(sheet), "kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
     whys = []
     for text in (None, "(role", library.text("rps")):
         if text is not None:
             sheet.write_text(text)
-        whys += [why for _, why in run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep").failed]
+        whys += [why for _, why in run.run_sweep(sweeps.make_sweep(actual), tmp_path / "sweep").failed]
     assert len(whys) == 2
     assert "No such file" in whys[0]
     assert "parenthes" in whys[1]
@@ -119,22 +119,22 @@ def test_rules_that_are_fixed(tmp_path: pathlib.Path) -> None:
 
 
 def test_reasons_of_failures_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
-    found = {"games": ["no_such_game"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    run.run_sweep(sweeps.make_sweep(found), tmp_path)
+    actual = {"games": ["no_such_game"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    run.run_sweep(sweeps.make_sweep(actual), tmp_path)
     (reason,) = tmp_path.rglob(store.FAILED)
     reason.write_bytes(b"\xff\xfe")
-    assert len(run.run_sweep(sweeps.make_sweep(found), tmp_path).failed) == 1
+    assert len(run.run_sweep(sweeps.make_sweep(actual), tmp_path).failed) == 1
 
 
 def test_a_file_of_the_same_name_elsewhere(tmp_path: pathlib.Path) -> None:
-    found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    first = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep")
-    other = found | {"algorithms": [{"name": "dcfr"}]}
+    actual = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    first = run.run_sweep(sweeps.make_sweep(actual), tmp_path / "sweep")
+    other = actual | {"algorithms": [{"name": "dcfr"}]}
     with pytest.raises(config.SweepError, match="holds another sweep: none of its 1 cells"):
         run.run_sweep(sweeps.make_sweep(other), tmp_path / "sweep", "dcfr")
     assert len(sweeps.rows(first.table)) == len(plan.measurement_points(5, None))
     # The same sweep may be asked for more iterations.
-    more = run.run_sweep(sweeps.make_sweep(found | {"iterations": 6}), tmp_path / "sweep", "iterations = 6")
+    more = run.run_sweep(sweeps.make_sweep(actual | {"iterations": 6}), tmp_path / "sweep", "iterations = 6")
     assert (more.cells, more.already_finished, more.failed) == (1, 0, ())
 
 
@@ -150,7 +150,7 @@ def test_a_misspelt_game_is_corrected_in_the_file(tmp_path: pathlib.Path, capsys
     assert "cfr, lcfr" in capsys.readouterr().out  # both run in one program
     assert cli.main(["sweep", str(path), "--results", str(tmp_path)]) == 0
     assert "show the best" in capsys.readouterr().out
-    assert [found.name for found in (tmp_path / "my" / store.CELLS).iterdir()] == ["kuhn_poker"]
+    assert [actual.name for actual in (tmp_path / "my" / store.CELLS).iterdir()] == ["kuhn_poker"]
 
 
 @pytest.mark.parametrize(
@@ -164,16 +164,16 @@ def test_a_misspelt_game_is_corrected_in_the_file(tmp_path: pathlib.Path, capsys
     ],
 )
 def test_damaged_cells_run_again(file: str, content: bytes | None, tmp_path: pathlib.Path) -> None:
-    found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "dcfr", "alpha": [1.0, 1.5]}]}
-    first = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep")
+    actual = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "dcfr", "alpha": [1.0, 1.5]}]}
+    first = run.run_sweep(sweeps.make_sweep(actual), tmp_path / "sweep")
     expected = sweeps.without_times(first.table)
-    damaged = store.SweepStore(first.folder).cell_folder(config.expand_cells(found)[0])
+    damaged = store.SweepStore(first.folder).cell_folder(config.expand_cells(actual)[0])
     if content is None:
         (damaged / file).unlink()
     else:
         (damaged / file).write_bytes(content)
     remarks: list[str] = []
-    again = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep", warn=remarks.append)
+    again = run.run_sweep(sweeps.make_sweep(actual), tmp_path / "sweep", warn=remarks.append)
     assert again.already_finished == 1
     assert len(remarks) == 1
     assert "kuhn_poker/dcfr,alpha=1.0-5 runs again" in remarks[0]
@@ -183,36 +183,36 @@ def test_damaged_cells_run_again(file: str, content: bytes | None, tmp_path: pat
 
 def test_damage_in_the_middle_of_a_file(tmp_path: pathlib.Path) -> None:
     """The end of the file, with its directory, is intact; a cell that is damaged twice is quarantined twice."""
-    found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    actual = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
     for _ in range(2):
-        kept = run.run_sweep(sweeps.make_sweep(found), tmp_path)
+        kept = run.run_sweep(sweeps.make_sweep(actual), tmp_path)
         (policy,) = (kept.folder / store.CELLS).rglob(result_folder.POLICY)
         content = bytearray(policy.read_bytes())
         content[150:160] = bytes(b ^ 255 for b in content[150:160])
         policy.write_bytes(content)
         assert [str(policy) in why for _, why in gather.gather_runs([policy.parent]).skipped] == [True]
-    run.run_sweep(sweeps.make_sweep(found), tmp_path)
+    run.run_sweep(sweeps.make_sweep(actual), tmp_path)
     assert len(list((tmp_path / store.DAMAGED).rglob(result_folder.POLICY))) == 2
 
 
 def test_an_unreadable_manifest_loses_nothing(tmp_path: pathlib.Path) -> None:
-    found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep")
+    actual = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    done = run.run_sweep(sweeps.make_sweep(actual), tmp_path / "sweep")
     for broken in ('{"form', '{"format": 1, "x64": false, "rules": 3}'):
         (done.folder / store.MANIFEST).write_text(broken)
         with pytest.raises(config.SweepError, match="remove that file alone"):
-            run.run_sweep(sweeps.make_sweep(found), done.folder)
+            run.run_sweep(sweeps.make_sweep(actual), done.folder)
     (done.folder / store.MANIFEST).unlink()
-    assert run.run_sweep(sweeps.make_sweep(found), done.folder).already_finished == 1
+    assert run.run_sweep(sweeps.make_sweep(actual), done.folder).already_finished == 1
 
 
 def test_results_name_the_failed_cells(tmp_path: pathlib.Path, capsys: Any) -> None:
-    found = {"games": ["no_such_game", "kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep")
+    actual = {"games": ["no_such_game", "kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    done = run.run_sweep(sweeps.make_sweep(actual), tmp_path / "sweep")
     assert cli.main(["results", str(done.folder)]) == 0
-    told = capsys.readouterr()
-    assert "1 of 1 results" in told.out
-    assert "no_such_game/cfr-5 failed: " in told.err
+    printed = capsys.readouterr()
+    assert "1 of 1 results" in printed.out
+    assert "no_such_game/cfr-5 failed: " in printed.err
 
 
 def test_only_one_process_at_a_time(tmp_path: pathlib.Path) -> None:
@@ -226,9 +226,9 @@ def test_only_one_process_at_a_time(tmp_path: pathlib.Path) -> None:
 @pytest.mark.slow
 def test_cells_that_run_alone_resume(tmp_path: pathlib.Path) -> None:
     """From their checkpoint, or from the start if that cannot be read."""
-    found = {"games": ["kuhn_poker"], "algorithms": [{"name": "os-mccfr", "iterations": 40, "table": 8, "batch": 16}]}
-    (cell,) = config.expand_cells(found)
-    whole = run.run_sweep(sweeps.make_sweep(found), tmp_path / "whole")
+    actual = {"games": ["kuhn_poker"], "algorithms": [{"name": "os-mccfr", "iterations": 40, "table": 8, "batch": 16}]}
+    (cell,) = config.expand_cells(actual)
+    whole = run.run_sweep(sweeps.make_sweep(actual), tmp_path / "whole")
     kept = store.SweepStore(tmp_path / "parts")
     folder = kept.unfinished_folder(cell)
     folder.mkdir(parents=True)
@@ -237,7 +237,7 @@ def test_cells_that_run_alone_resume(tmp_path: pathlib.Path) -> None:
         pass
     begun.finish()
     remarks: list[str] = []
-    done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "parts", warn=remarks.append)
+    done = run.run_sweep(sweeps.make_sweep(actual), tmp_path / "parts", warn=remarks.append)
     assert remarks == []
     assert sweeps.without_times(done.table)[-1] == sweeps.without_times(whole.table)[-1]
     assert float(sweeps.rows(done.table)[-1]["seconds"]) >= begun.seconds
@@ -245,7 +245,7 @@ def test_cells_that_run_alone_resume(tmp_path: pathlib.Path) -> None:
     folder = store.SweepStore(tmp_path / "broken").unfinished_folder(cell)
     folder.mkdir(parents=True)
     (folder / result_folder.CHECKPOINT).write_bytes(b"half of it")
-    done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "broken", warn=remarks.append)
+    done = run.run_sweep(sweeps.make_sweep(actual), tmp_path / "broken", warn=remarks.append)
     assert len(remarks) == 1
     assert "starts over" in remarks[0]
     assert sweeps.without_times(done.table)[-1] == sweeps.without_times(whole.table)[-1]

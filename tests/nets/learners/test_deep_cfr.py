@@ -45,9 +45,9 @@ def after(iterations: int, seed: int = 0, **changes: Any) -> tuple[deep_cfr.Stat
 
 def nash_conv(one: deep_cfr.DeepCfr, state: deep_cfr.State) -> float:
     task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), one.tree)
-    found = task.metrics(infoset_tables.network_policies(one, one.policy_params(state), one.tree)).exploitability
-    assert found is not None
-    return 2 * found
+    actual = task.metrics(infoset_tables.network_policies(one, one.policy_params(state), one.tree)).exploitability
+    assert actual is not None
+    return 2 * actual
 
 
 def drawn_by(key: jax.Array, table: traversals.TraversalTable, size: traversals.TraversalSize) -> jax.Array:
@@ -84,10 +84,10 @@ def test_visits_are_unbiased(game: str, width: float) -> None:
         for decision in range(player.sets):
             first, end = player.first[decision], player.first[decision + 1]
             expected = values[first:end] - policies[number][first:end] @ values[first:end]
-            found = regrets[:, form.player_columns(number)][:, decision, : end - first]
-            error = found.std(axis=0) / np.sqrt(batches)
+            actual = regrets[:, form.player_columns(number)][:, decision, : end - first]
+            error = actual.std(axis=0) / np.sqrt(batches)
             # 4.5 standard errors, for some hundred numbers with fixed seeds.
-            assert (np.abs(found.mean(axis=0) - expected) <= 4.5 * error + 1e-4).all(), (number, decision)
+            assert (np.abs(actual.mean(axis=0) - expected) <= 4.5 * error + 1e-4).all(), (number, decision)
         assert (others[:, form.player_columns(number)] == 0).all()
 
 
@@ -105,15 +105,15 @@ def test_others_are_visited_in_proportion_to_their_reach() -> None:
     keys, rng = jax.random.split(jax.random.key(7), 400), np.random.default_rng(5)
     given = [samples.random_tables(form, rng) for _ in range(2)]
     for number, player in enumerate(tree.players):
-        found = []
-        for own in given:
-            drawn = jax.vmap(visits, (None, 0, None))(form.join_players(own), keys, jnp.int32(1 - number))
-            reach = tabular_policies.realization_plan(player, samples.policies_from_tables(tree, own)[number])[
+        collected = []
+        for chosen in given:
+            drawn = jax.vmap(visits, (None, 0, None))(form.join_players(chosen), keys, jnp.int32(1 - number))
+            reach = tabular_policies.realization_plan(player, samples.policies_from_tables(tree, chosen)[number])[
                 player.parent
             ]
             part = np.asarray(drawn, float)[:, form.player_columns(number)] / reach
-            found.append((part.mean(axis=0), part.std(axis=0) / np.sqrt(len(keys))))
-        (first, first_error), (second, second_error) = found
+            collected.append((part.mean(axis=0), part.std(axis=0) / np.sqrt(len(keys))))
+        (first, first_error), (second, second_error) = collected
         assert (first > 0).all()
         assert (np.abs(first - second) <= 4.5 * np.hypot(first_error, second_error) + 1e-6).all()
 
@@ -122,7 +122,7 @@ def test_weights_make_up_for_dropped_lanes() -> None:
     """Over many batches of few lanes, weighted visits to every information set are as many as with all lanes."""
     form = sampling_form.sampling_form(samples.load_tree("kuhn_poker"))
     table, policy = traversals.make_traversal_table(form), form.uniform
-    found = []
+    collected = []
     for lanes in (256, 64):
         size = traversals.TraversalSize(64, lanes, len(form.levels))
 
@@ -133,10 +133,10 @@ def test_weights_make_up_for_dropped_lanes() -> None:
             return there.at[met.column].add(met.weight), there.at[met.opponent_column].add(met.opponent_weight)
 
         drawn = [np.asarray(x)[:, :-1] for x in jax.vmap(counts)(jax.random.split(jax.random.key(1), 400))]
-        found.append([(x.mean(axis=0), x.std(axis=0) / 20) for x in drawn])
-    for (ample, error), (narrow, more) in zip(*found, strict=True):
+        collected.append([(x.mean(axis=0), x.std(axis=0) / 20) for x in drawn])
+    for (ample, error), (narrow, more) in zip(*collected, strict=True):
         assert (np.abs(ample - narrow) <= 4.5 * np.hypot(error, more) + 1e-3).all()
-    assert found[1][1][1].sum() > found[0][1][1].sum()  # and more noise
+    assert collected[1][1][1].sum() > collected[0][1][1].sum()  # and more noise
 
 
 def test_networks_are_applied_to_infosets_or_to_visits() -> None:
@@ -150,8 +150,8 @@ def test_networks_are_applied_to_infosets_or_to_visits() -> None:
     by_set, by_visit = (
         one._fit(sets, state.start, reservoir, bits, deep_cfr._squared_error) for sets in (one.game.sets, more)
     )
-    for found, expected in zip(jax.tree.leaves(by_set), jax.tree.leaves(by_visit), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+    for actual, expected in zip(jax.tree.leaves(by_set), jax.tree.leaves(by_visit), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-5)
     assert by_set[1][-1] != by_set[1][0]
 
 
@@ -175,18 +175,18 @@ def test_the_policy_network_is_the_average_of_its_reservoir() -> None:
     one: protocol.Learner = learner()
     state, _ = after(25)
     tree = samples.load_tree("kuhn_poker")
-    found = infoset_tables.network_policies(one, one.policy_params(state), tree)
+    actual = infoset_tables.network_policies(one, one.policy_params(state), tree)
     filled = int(state.policies.filled)
     assert filled == int(state.policies.num_added)  # all visits are still there
     column, weight, target = (np.asarray(x)[:filled] for x in state.policies.items)
     start, seen = 0, 0
-    for player, own in zip(tree.players, found, strict=True):
+    for player, policy in zip(tree.players, actual, strict=True):
         for decision in range(player.sets):
             here = column == start + decision
             if weight[here].sum() > 0.02 * weight.sum():
                 first, end = player.first[decision], player.first[decision + 1]
                 mean = weight[here] @ target[here] / weight[here].sum()
-                np.testing.assert_allclose(own[first:end], mean, atol=0.1)
+                np.testing.assert_allclose(policy[first:end], mean, atol=0.1)
                 seen += 1
         start += player.sets
     assert seen >= 8
@@ -251,9 +251,9 @@ def test_figures_without_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         deep_cfr_figures, "_run_ours", lambda game, contest, seed, twice: deep_cfr_figures._Run(2.0 + seed, None, 0.1)
     )
-    found = list(deep_cfr_figures.figures(deep_cfr_figures.ComparisonConfig(seeds=(0, 2))))
-    assert [figure.value for figure in found] == [3.0, 0.1] * 2
-    assert all(figure.note == "peer open_spiel.python.jax.deep_cfr is not installed: skipped" for figure in found)
+    actual = list(deep_cfr_figures.figures(deep_cfr_figures.ComparisonConfig(seeds=(0, 2))))
+    assert [figure.value for figure in actual] == [3.0, 0.1] * 2
+    assert all(figure.note == "peer open_spiel.python.jax.deep_cfr is not installed: skipped" for figure in actual)
 
 
 @pytest.mark.slow
@@ -281,7 +281,7 @@ def test_resuming_from_a_checkpoint(tmp_path: pathlib.Path) -> None:
     """As if it had never stopped: reservoirs, networks, optimisers and keys are all there."""
     one = learner()
     checkpoints.write_state(tmp_path, 1, 0.0, after(1)[0])
-    found, _, _ = checkpoints.read_state(tmp_path, jax.eval_shape(one.init, jax.random.key(0)))
-    again, never = one.iterate(found)[0], after(2)[0]
+    actual, _, _ = checkpoints.read_state(tmp_path, jax.eval_shape(one.init, jax.random.key(0)))
+    again, never = one.iterate(actual)[0], after(2)[0]
     for resumed, whole in zip(jax.tree.leaves(again), jax.tree.leaves(never), strict=True):
         assert bool((resumed == whole).all())

@@ -53,12 +53,12 @@ def _known(player: game_tree.Player, view: int) -> tuple[str, str]:
 def test_public_states_of_kuhn_are_the_betting_histories() -> None:
     tree = task_of("kuhn_poker").tree
     assert public_states.find_public_states(tree, 2).states == 1
-    found = public_states.find_public_states(tree, 3)
-    assert found.states == 2
-    assert found.weight.sum() == pytest.approx(2.0)
-    words = [_known(tree.players[who], view) for who, view in zip(found.player, found.view, strict=True)]
+    actual = public_states.find_public_states(tree, 3)
+    assert actual.states == 2
+    assert actual.weight.sum() == pytest.approx(2.0)
+    words = [_known(tree.players[who], view) for who, view in zip(actual.player, actual.view, strict=True)]
     for state in range(2):
-        here = [word for word, own in zip(words, found.state, strict=True) if own == state]
+        here = [word for word, policy in zip(words, actual.state, strict=True) if policy == state]
         assert {card for card, _ in here} == set(CARDS)
         assert len(here) == 2 * len(CARDS)
         assert len({made for _, made in here}) == 1
@@ -103,22 +103,22 @@ def test_values_of_kuhn_by_hand() -> None:
             return (checked + max(call, fold)) / len(others)
         likely = {card: first[card, ""][made] for card in others}
         if made == "bet":
-            found = max(sum(likely[card] * shows(mine, card, 2) for card in others), -sum(likely.values()))
+            actual = max(sum(likely[card] * shows(mine, card, 2) for card in others), -sum(likely.values()))
         else:
             answer = {card: first[card, "check"] for card in others}
             bet = sum(
                 likely[card] * (answer[card]["call"] * shows(mine, card, 2) + answer[card]["fold"]) for card in others
             )
-            found = max(bet, sum(likely[card] * shows(mine, card, 1) for card in others))
-        return found / sum(likely.values())
+            actual = max(bet, sum(likely[card] * shows(mine, card, 1) for card in others))
+        return actual / sum(likely.values())
 
     rest = subgame_values.make_subgame_evaluator(task, 3)
-    found = jax.jit(rest.values)(tabular_policies.to_levels(task.tree, task.layouts, policies))
+    actual = jax.jit(rest.values)(tabular_policies.to_levels(task.tree, task.layouts, policies))
     public = rest.public
-    wanted = [
+    expected = [
         worth(who, *_known(task.tree.players[who], view)) for who, view in zip(public.player, public.view, strict=True)
     ]
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    np.testing.assert_allclose(actual, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(("game", "depth"), [("kuhn_poker", 4), ("goofspiel:cards=3", 1)])
@@ -130,12 +130,13 @@ def test_a_game_is_worth_its_trunk_and_its_public_states(game: str, depth: int) 
     public = rest.public
     trunk = public_states.trunk(task.tree, depth)
     reach = [
-        tabular_policies.realization_plan(player, own) for player, own in zip(task.tree.players, policies, strict=True)
+        tabular_policies.realization_plan(player, policy)
+        for player, policy in zip(task.tree.players, policies, strict=True)
     ]
-    ranges = public_states.ranges(public, [jnp.asarray(own) for own in reach])
+    ranges = public_states.ranges(public, [jnp.asarray(policy) for policy in reach])
     below = ranges * public_states.counterfactual_reach(public, ranges) * jax.jit(rest.values)(profile)
     ended = trunk.terminals.weight * np.prod(
-        [own[at] for own, at in zip(reach, trunk.terminals.sequence.T, strict=True)], axis=0
+        [policy[at] for policy, at in zip(reach, trunk.terminals.sequence.T, strict=True)], axis=0
     )
     for number, player in enumerate(task.tree.players):
         best, _ = best_response.best_response(task.form, profile, number)
@@ -143,9 +144,9 @@ def test_a_game_is_worth_its_trunk_and_its_public_states(game: str, depth: int) 
         is_early = np.concatenate([[True], np.repeat(player.step < depth, np.diff(player.first))])
         mixed = list(policies)
         mixed[number] = np.where(is_early, policies[number], answer)
-        wanted = task.metrics(tuple(mixed)).value[number]
-        found = below[public.of_player(number)].sum() + ended @ trunk.terminals.payoff[:, number]
-        assert found == pytest.approx(wanted, abs=1e-4 * np.ptp(task.payoff_range))
+        expected = task.metrics(tuple(mixed)).value[number]
+        actual = below[public.of_player(number)].sum() + ended @ trunk.terminals.payoff[:, number]
+        assert actual == pytest.approx(expected, abs=1e-4 * np.ptp(task.payoff_range))
 
 
 def test_views_look_as_they_do_in_matches() -> None:
@@ -179,17 +180,17 @@ def test_range_networks_are_invariant_to_order_and_scale() -> None:
     variables = range_network.init_params(network, place, jax.random.key(0))
     ranges = jax.random.uniform(jax.random.key(1), (public.views, 2), minval=0.1)
 
-    def told(where: range_network.EncodedPublicStates, ranges: jax.Array) -> jax.Array:
+    def predicted(where: range_network.EncodedPublicStates, ranges: jax.Array) -> jax.Array:
         return jnp.asarray(network.apply(variables, where, ranges))
 
-    found = told(place, ranges)
+    actual = predicted(place, ranges)
     scale = jnp.where(public.player == 0, 3.0, 0.5)[:, None]
-    np.testing.assert_allclose(told(place, ranges * scale), found, atol=1e-5)
-    balanced = range_network.enforce_zero_sum(public, ranges, found)
+    np.testing.assert_allclose(predicted(place, ranges * scale), actual, atol=1e-5)
+    balanced = range_network.enforce_zero_sum(public, ranges, actual)
     mass = ranges * public_states.counterfactual_reach(public, ranges)
     sums = jax.ops.segment_sum(mass * balanced, public.state, num_segments=public.states)
     np.testing.assert_allclose(sums, 0, atol=1e-6)
-    assert abs(jax.ops.segment_sum(mass * found, public.state, num_segments=public.states)).max() > 1e-3
+    assert abs(jax.ops.segment_sum(mass * actual, public.state, num_segments=public.states)).max() > 1e-3
     # Views of a player in another order: their values go with them.
     order = np.arange(public.views)
     order[: len(order) // 2] = order[: len(order) // 2][::-1]
@@ -204,8 +205,8 @@ def test_range_networks_are_invariant_to_order_and_scale() -> None:
         np.argsort(order)[public.node].astype(np.int32),
         public.weight,
     )
-    other = told(range_network.EncodedPublicStates(turned, place.seen[order]), ranges[order])
-    np.testing.assert_allclose(other, np.asarray(found)[order], atol=1e-5)
+    other = predicted(range_network.EncodedPublicStates(turned, place.seen[order]), ranges[order])
+    np.testing.assert_allclose(other, np.asarray(actual)[order], atol=1e-5)
 
 
 @functools.cache
@@ -240,8 +241,8 @@ def test_a_checkpoint_has_all_of_a_state(tmp_path: pathlib.Path) -> None:
     """Iterations are functions of it alone: a restored state continues as if training had never stopped."""
     learner, state, _ = trained()
     checkpoints.write_state(tmp_path, 4, 0.0, state)
-    found, _, _ = checkpoints.read_state(tmp_path, jax.eval_shape(learner.init, jax.random.key(0)))
-    for read, written in zip(jax.tree.leaves(found), jax.tree.leaves(state), strict=True):
+    actual, _, _ = checkpoints.read_state(tmp_path, jax.eval_shape(learner.init, jax.random.key(0)))
+    for read, written in zip(jax.tree.leaves(actual), jax.tree.leaves(state), strict=True):
         assert read.dtype == written.dtype
         assert bool((read == written).all())
 
@@ -259,8 +260,8 @@ def test_solving_with_learnt_values_comes_near() -> None:
     learner, state, _ = trained()
 
     def gain(values: depth_limited.ValueFn) -> float:
-        found = depth_limited.solve(learner.task, 3, values, iterations=300, lanes=16)
-        return sum(learner.task.metrics(found).improvements) / 2
+        actual = depth_limited.solve(learner.task, 3, values, iterations=300, lanes=16)
+        return sum(learner.task.metrics(actual).improvements) / 2
 
     learnt = gain(depth_limited.network_values(learner, learner.values(state)))
     assert learnt < 0.02 * 4  # 2 % of the payoff range
@@ -277,7 +278,7 @@ def test_realization_plans_of_batches() -> None:
     player = task_of("kuhn_poker").form.players[0]
     wide = player._replace(uniform=tuple(jnp.repeat(level[..., None], 2, axis=-1) for level in player.uniform))
     vector = jnp.arange(26.0).reshape(13, 2)
-    for own, other in zip(
+    for plan, other in zip(
         realization_plans.unflatten(player, vector), realization_plans.unflatten(wide, vector), strict=True
     ):
-        np.testing.assert_array_equal(own, other)
+        np.testing.assert_array_equal(plan, other)

@@ -130,12 +130,12 @@ def test_numbers(game: str) -> None:
         if step:
             window = observation_window.update(window, state)
             history.append(np.concatenate([np.eye(moves)[state.actions], state.percepts], axis=1).astype(np.float32))
-        found = np.asarray(encoder.information_state(window))
+        actual = np.asarray(encoder.information_state(window))
         for player in range(count):
             last = np.concatenate([row[player] for row in history[-steps:]])
             who = np.arange(count) == player
             expected = np.concatenate([last, state.legal_mask[player], who, [step / steps]])
-            np.testing.assert_allclose(found[player], expected, rtol=1e-6)
+            np.testing.assert_allclose(actual[player], expected, rtol=1e-6)
         np.testing.assert_allclose(encoder.state(state), [*state.registers, step / steps], rtol=1e-6)
 
 
@@ -154,18 +154,18 @@ def test_networks(kind: networks.NetworkKind) -> None:
     body = 5 * 16 + 16 + 16 * 16 + 16 + (2 * 2 * 16 if kind == "residual" else 0)
     assert networks.num_params(variables) == body + 16 * 6 + 6 + 16 * 2 + 2
     seen = jax.random.normal(jax.random.key(1), (7, 5))
-    told: networks.NetworkOutput = network.apply(variables, seen)  # type: ignore[assignment]
-    assert told.logits.shape == (7, 2, 3)
-    assert told.value.shape == (7, 2)
-    logits, value = networks.select_player(told, jnp.array([0, 1, 0, 1, 0, 1, 0]))
-    np.testing.assert_array_equal(logits[1], told.logits[1, 1])
-    np.testing.assert_array_equal(value[2], told.value[2, 0])
+    reported: networks.NetworkOutput = network.apply(variables, seen)  # type: ignore[assignment]
+    assert reported.logits.shape == (7, 2, 3)
+    assert reported.value.shape == (7, 2)
+    logits, value = networks.select_player(reported, jnp.array([0, 1, 0, 1, 0, 1, 0]))
+    np.testing.assert_array_equal(logits[1], reported.logits[1, 1])
+    np.testing.assert_array_equal(value[2], reported.value[2, 0])
 
 
 def test_policies_of_logits() -> None:
     logits = jnp.array([[1.0, 2.0, 3.0], [500.0, -500.0, 0.0], [0.0, 0.0, 0.0]])
     legal = jnp.array([[True, False, True], [True, True, False], [False, False, False]])
-    found = np.asarray(networks.masked_softmax(logits, legal))
-    np.testing.assert_allclose(found[0], [1 / (1 + np.e**2), 0, np.e**2 / (1 + np.e**2)], rtol=1e-6)
-    np.testing.assert_allclose(found[1], [1, 0, 0])
-    np.testing.assert_array_equal(found[2], [0, 0, 0])
+    actual = np.asarray(networks.masked_softmax(logits, legal))
+    np.testing.assert_allclose(actual[0], [1 / (1 + np.e**2), 0, np.e**2 / (1 + np.e**2)], rtol=1e-6)
+    np.testing.assert_allclose(actual[1], [1, 0, 0])
+    np.testing.assert_array_equal(actual[2], [0, 0, 0])

@@ -24,8 +24,8 @@ def whole(buffer: replay_buffers.ReplayBuffer) -> list[int]:
     numbers = np.asarray(buffer.items["number"])[:filled].tolist()
     np.testing.assert_array_equal(rows[:, 0], numbers)  # what belongs together stays together
     np.testing.assert_array_equal(rows[:, 1], -rows[:, 0])
-    found: list[int] = numbers
-    return found
+    actual: list[int] = numbers
+    return actual
 
 
 add_last = jax.jit(replay_buffers.add_fifo)
@@ -34,10 +34,10 @@ add_fairly = jax.jit(replay_buffers.add_reservoir)
 
 @hypothesis.settings(max_examples=40)
 @hypothesis.given(st.lists(st.lists(st.booleans(), min_size=BATCH, max_size=BATCH), max_size=6), st.integers(1, 9))
-def test_the_last_ones(wanted: list[list[bool]], capacity: int) -> None:
+def test_the_last_ones(to_insert: list[list[bool]], capacity: int) -> None:
     buffer = replay_buffers.init(jax.tree.map(lambda x: x[0], items_of([0])), capacity)
     kept: list[int] = []
-    for batch, flags in enumerate(wanted):
+    for batch, flags in enumerate(to_insert):
         numbers = list(range(batch * BATCH, (batch + 1) * BATCH))
         buffer = add_last(buffer, items_of(numbers), jnp.array(flags))
         kept += [number for number, flag in zip(numbers, flags, strict=True) if flag]
@@ -49,12 +49,12 @@ def test_the_last_ones(wanted: list[list[bool]], capacity: int) -> None:
 @hypothesis.given(
     st.lists(st.lists(st.booleans(), min_size=BATCH, max_size=BATCH), max_size=6), st.integers(1, 9), st.integers(0, 99)
 )
-def test_a_reservoir_with_the_same_draws(wanted: list[list[bool]], capacity: int, seed: int) -> None:
+def test_a_reservoir_with_the_same_draws(to_insert: list[list[bool]], capacity: int, seed: int) -> None:
     """One item after the other, by hand."""
     buffer = replay_buffers.init(jax.tree.map(lambda x: x[0], items_of([0])), capacity)
     places: list[int] = []
     seen = 0
-    for batch, flags in enumerate(wanted):
+    for batch, flags in enumerate(to_insert):
         key = jax.random.fold_in(jax.random.key(seed), batch)
         numbers = list(range(batch * BATCH, (batch + 1) * BATCH))
         bits = jax.random.bits(key, (BATCH,), jnp.uint32)
@@ -101,8 +101,8 @@ def test_a_reservoir_is_fair() -> None:
             items = {"number": jnp.arange(10, dtype=jnp.int32) + 10 * batch}
             bits = jax.random.bits(jax.random.fold_in(key, batch), (10,), jnp.uint32)
             buffer = replay_buffers.add_reservoir(buffer, items, jnp.ones(10, bool), bits)
-        found: jax.Array = buffer.items["number"]
-        return found
+        actual: jax.Array = buffer.items["number"]
+        return actual
 
     kept = np.asarray(jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(0), 2_000)))
     counts = np.bincount(kept.ravel(), minlength=40)

@@ -37,8 +37,8 @@ def test_wrong_values_are_noticed() -> None:
     """Values of the opposite sign give exploitable policies: leaves do matter."""
     task = test_supervised.task_of("kuhn_poker")
     exact = depth_limited.exact_values(task, 50)
-    found = depth_limited.solve(task, 3, lambda *own: -exact(*own), iterations=50, lanes=4)
-    assert sum(task.metrics(found).improvements) / 2 > 0.1
+    actual = depth_limited.solve(task, 3, lambda *policy: -exact(*policy), iterations=50, lanes=4)
+    assert sum(task.metrics(actual).improvements) / 2 > 0.1
 
 
 @pytest.mark.slow
@@ -46,5 +46,5 @@ def test_policies_tremble_where_they_have_no_reach() -> None:
     """Single iterates of CFR+ are pure policies, which never reach most of goofspiel: taken as they are, these give an
     exploitability of 0.99 % of the payoff range, and with trembling 0.12 %."""
     task = test_supervised.task_of("goofspiel:cards=4")
-    found = depth_limited.solve(task, 1, depth_limited.exact_values(task, 60), iterations=60, lanes=16)
-    assert sum(task.metrics(found).improvements) / 2 < 0.005 * np.ptp(task.payoff_range)
+    actual = depth_limited.solve(task, 1, depth_limited.exact_values(task, 60), iterations=60, lanes=16)
+    assert sum(task.metrics(actual).improvements) / 2 < 0.005 * np.ptp(task.payoff_range)

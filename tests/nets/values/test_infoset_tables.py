@@ -24,13 +24,13 @@ def test_policies_set_by_set(game: str) -> None:
     # The heads of an untrained network are 0, so that all actions would look the same.
     variables = jax.tree.map(lambda x: jax.random.normal(jax.random.key(x.size), x.shape), start)
     learner = types.SimpleNamespace(encoder=encoder, network=network)
-    found = infoset_tables.network_policies(learner, variables, tree)
+    actual = infoset_tables.network_policies(learner, variables, tree)
     for number, player in enumerate(tree.players):
         rows = encoder.encode_infosets(tree, number)
-        np.testing.assert_allclose(tabular_policies.validate(player, found[number]), found[number])
+        np.testing.assert_allclose(tabular_policies.validate(player, actual[number]), actual[number])
         for decision in range(player.sets):
-            told: networks.NetworkOutput = network.apply(variables, jnp.asarray(rows[decision]))  # type: ignore[assignment]
+            reported: networks.NetworkOutput = network.apply(variables, jnp.asarray(rows[decision]))  # type: ignore[assignment]
             first, end = player.first[decision], player.first[decision + 1]
-            weight = np.exp(np.asarray(told.logits, float)[number][player.action[first:end]])
-            np.testing.assert_allclose(found[number][first:end], weight / weight.sum(), rtol=1e-4)
-    assert any(np.ptp(own[1:]) > 0.05 for own in found if len(own) > 1)
+            weight = np.exp(np.asarray(reported.logits, float)[number][player.action[first:end]])
+            np.testing.assert_allclose(actual[number][first:end], weight / weight.sum(), rtol=1e-4)
+    assert any(np.ptp(policy[1:]) > 0.05 for policy in actual if len(policy) > 1)

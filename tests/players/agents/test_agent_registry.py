@@ -41,17 +41,17 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_paths_may_look_as_if_they_had_options(option: str) -> None:
     """Folders of games with parameters do."""
     path = "results/smallest_players=3,numbers=3,steps=3/network-self-play"
-    found = agent_registry.make_agent(f"cfr:{option}={path},iterations=20")
-    assert isinstance(found, subtree_cfr_agent.SubtreeCfrAgent)
-    assert (found.network, found.iterations) == (path, 20)
+    actual = agent_registry.make_agent(f"cfr:{option}={path},iterations=20")
+    assert isinstance(actual, subtree_cfr_agent.SubtreeCfrAgent)
+    assert (actual.network, actual.iterations) == (path, 20)
     with pytest.raises(agent.AgentError, match="cfr has no option 'numbers'"):
         agent_registry.make_agent("cfr:iterations=20,numbers=3")
 
 
 @pytest.mark.usefixtures("chosen")
 def test_options_have_the_types_of_their_fields() -> None:
-    found: object = agent_registry.make_agent("chosen:needed=some text,count=3,is_bold=true")
-    assert found == Chosen("chosen:needed=some text,count=3,is_bold=true", "some text", 3, 0.5, True)
+    actual: object = agent_registry.make_agent("chosen:needed=some text,count=3,is_bold=true")
+    assert actual == Chosen("chosen:needed=some text,count=3,is_bold=true", "some text", 3, 0.5, True)
     assert list(agent_registry.describe_options("chosen")) == ["needed", "count", "part", "is_bold"]
 
 
@@ -69,7 +69,7 @@ def test_paths_may_have_commas_and_equals_signs() -> None:
 
 @pytest.mark.usefixtures("chosen")
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("randon", "there is no agent 'randon' (is it random?); there are random, "),
         ("", "there is no agent ''; there are"),
@@ -90,10 +90,10 @@ def test_paths_may_have_commas_and_equals_signs() -> None:
         ("results/nowhere", "results/nowhere is not a saved solution: the folder does not exist"),
     ],
 )
-def test_mistakes(text: str, told: str) -> None:
+def test_mistakes(text: str, message: str) -> None:
     with pytest.raises(agent.AgentError) as caught:
         agent_registry.make_agent(text)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_messages_shorten_long_values() -> None:
@@ -127,10 +127,10 @@ def samples_game(game: str) -> Any:
     return players.load_arena(game).game
 
 
-def played_policies(found: agent.Agent, game: str) -> tabular_policies.Policies:
-    assert isinstance(found, agent.PolicyAgent)
+def played_policies(actual: agent.Agent, game: str) -> tabular_policies.Policies:
+    assert isinstance(actual, agent.PolicyAgent)
     arena = players.load_arena(game)
-    policy = found.policy(arena)
+    policy = actual.policy(arena)
     assert isinstance(policy, table_policy.TablePolicy)
     return table_policy.to_tabular(policy, arena.env, samples.load_tree(game))[0]
 
@@ -210,16 +210,16 @@ player2,(dealt jack); (opponent_did bet),call,0.25
 def test_what_a_hand_written_table_does_not_tell_is_uniform(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "mine.csv"
     file.write_text(HAND_WRITTEN)
-    found = played_policies(agent_registry.make_agent(f"fixed:file={file}"), KUHN)
-    told = {
+    actual = played_policies(agent_registry.make_agent(f"fixed:file={file}"), KUHN)
+    reported = {
         (row.player, row.information_set, row.action): row.probability
-        for row in policy_tables.rows(samples.load_tree(KUHN), found)
+        for row in policy_tables.rows(samples.load_tree(KUHN), actual)
     }
-    assert told.pop(("player1", "(dealt king)", "bet")) == 1
-    assert told.pop(("player1", "(dealt king)", "check")) == 0
-    assert told.pop(("player2", "(dealt jack); (opponent_did bet)", "fold")) == 0.75
-    assert told.pop(("player2", "(dealt jack); (opponent_did bet)", "call")) == 0.25
-    assert set(told.values()) == {0.5}
+    assert reported.pop(("player1", "(dealt king)", "bet")) == 1
+    assert reported.pop(("player1", "(dealt king)", "check")) == 0
+    assert reported.pop(("player2", "(dealt jack); (opponent_did bet)", "fold")) == 0.75
+    assert reported.pop(("player2", "(dealt jack); (opponent_did bet)", "call")) == 0.25
+    assert set(reported.values()) == {0.5}
 
 
 def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> None:
@@ -236,7 +236,7 @@ def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
         ("a.csv", b"player,option\n", "lacks the column information_set"),
         ("a.csv", b"", "lacks the column player"),
@@ -251,13 +251,13 @@ def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> N
         ("a.json", b"[" * 100_000, "cannot be read"),
     ],
 )
-def test_tables_that_are_none(tmp_path: pathlib.Path, name: str, text: bytes, told: str) -> None:
+def test_tables_that_are_none(tmp_path: pathlib.Path, name: str, text: bytes, message: str) -> None:
     file = tmp_path / name
     file.write_bytes(text)
     with pytest.raises(policy_files.PolicyFileError) as caught:
         played_policies(agent_registry.make_agent(str(file)), KUHN)
     assert str(caught.value).startswith((f"{file} is not a policy of kuhn_poker: ", f"{file}: "))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_table_that_is_not_there() -> None:
@@ -271,13 +271,13 @@ def test_a_table_that_is_not_there() -> None:
 def test_sampling_by_iterations_learns_and_is_the_same_every_time() -> None:
     text = "mccfr:iterations=60,batch=128,table=8,algorithm=os-mccfr"
     arena, task = players.load_arena(KUHN), tasks.make_tree_task(samples_game(KUHN))
-    found, again, other = (
+    actual, again, other = (
         played_policies(agent_registry.make_agent(text + seed), KUHN) for seed in ("", ",seed=0", ",seed=1")
     )
-    assert_same(found, again)
-    assert any((own != their).any() for own, their in zip(found, other, strict=True))
+    assert_same(actual, again)
+    assert any((own != their).any() for own, their in zip(actual, other, strict=True))
     before = task.metrics(tuple(map(tabular_policies.uniform, task.tree.players))).exploitability
-    after = task.metrics(found).exploitability
+    after = task.metrics(actual).exploitability
     assert before is not None
     assert after is not None
     assert after < before / 2

@@ -83,8 +83,8 @@ def test_an_agent_of_ones_own_plays() -> None:
 
 
 def test_options_are_the_fields_of_a_dataclass() -> None:
-    found = agent_registry.make_agent("own.deep.agents:Stubborn:move=2")
-    assert (found.name, getattr(found, "move")) == ("own.deep.agents:Stubborn:move=2", 2)  # noqa: B009
+    actual = agent_registry.make_agent("own.deep.agents:Stubborn:move=2")
+    assert (actual.name, getattr(actual, "move")) == ("own.deep.agents:Stubborn:move=2", 2)  # noqa: B009
 
 
 def test_the_folder_shadows_nothing_later() -> None:
@@ -93,7 +93,7 @@ def test_the_folder_shadows_nothing_later() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             "nowhere.agents:Mine",
@@ -113,8 +113,8 @@ def test_the_folder_shadows_nothing_later() -> None:
         ("leaving:Mine", "the module leaving cannot be imported: SystemExit: 0"),
     ],
 )
-def test_mistakes(text: str, told: str) -> None:
+def test_mistakes(text: str, message: str) -> None:
     with pytest.raises(agent.AgentError) as caught:
         agent_registry.make_agent(text)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "\x1b" not in str(caught.value)

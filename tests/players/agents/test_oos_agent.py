@@ -27,10 +27,10 @@ def test_matches_are_reproducible(aim: str) -> None:
 def test_it_plays_better_than_uniformly() -> None:
     arena = arenas.make_arena("kuhn_poker")
     player = agent_registry.make_agent("oos:start_iterations=600,iterations=2,batch=128,table=8")
-    found = contest.compete(arena, [player, "random"], games=300, play_seconds=60)
+    actual = contest.compete(arena, [player, "random"], games=300, play_seconds=60)
     # An equilibrium gets 0.2 from a uniform player in the mean of both roles, a uniform one 0; the mean of 300 games
     # has a standard error of about 0.08.
-    assert found.scores[0].overall.payoff.mean > 0.08
+    assert actual.scores[0].overall.payoff.mean > 0.08
 
 
 @pytest.mark.parametrize(

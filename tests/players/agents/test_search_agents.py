@@ -31,12 +31,12 @@ def arena_of(game: str) -> agent.Arena:
 
 def played(game: str, first: agent.Agent, second: agent.Agent, games: int) -> npt.NDArray[np.float64]:
     """Payoffs of the first agent, which rotates through the roles."""
-    found = []
+    collected = []
     terms = match.MatchSettings(games=games, start_seconds=600, play_seconds=600)
     for batch in match.play_games(match.Match(arena_of(game), (first, second), terms)):
         assert not batch.incidents
-        found.append(batch.games.payoff[batch.games.agent == 0])
-    return np.concatenate(found)
+        collected.append(batch.games.payoff[batch.games.agent == 0])
+    return np.concatenate(collected)
 
 
 def mind_of(player: agent.Agent, view: history.ActionObservationHistory, seed: int = 0) -> agent.Player:
@@ -106,9 +106,11 @@ def kuhn_views() -> Iterator[history.ActionObservationHistory]:
     return visit(start, first)
 
 
-def kuhn_view(*told: str) -> history.ActionObservationHistory:
+def kuhn_view(*message: str) -> history.ActionObservationHistory:
     """A decision of which all these are told."""
-    return next(view for view in kuhn_views() if all(any(part in word for word in view.step_texts()) for part in told))
+    return next(
+        view for view in kuhn_views() if all(any(part in word for word in view.step_texts()) for part in message)
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,10 +147,10 @@ def test_the_whole_tree_of_kuhn_poker_is_near_the_equilibrium() -> None:
         span = slice(own.first[number], own.first[number + 1])
         assert own.action[span].tolist() == list(view.legal)
         policies[view.player][span] = player.policy(view, PLENTY)
-    found = task.metrics(tuple(policies))
-    assert found.exploitability is not None
-    assert found.exploitability < 0.005
-    assert found.value[0] == pytest.approx(-1 / 18, abs=0.005)
+    actual = task.metrics(tuple(policies))
+    assert actual.exploitability is not None
+    assert actual.exploitability < 0.005
+    assert actual.value[0] == pytest.approx(-1 / 18, abs=0.005)
 
 
 def _seat(view: history.ActionObservationHistory) -> agent.PlayerContext:
@@ -176,13 +178,13 @@ def test_a_tree_with_too_few_nodes_for_a_move_is_refused() -> None:
 def test_impossible_percepts_are_reported(kind: type) -> None:
     view = kuhn_view("dealt king")
     wrong = view.events[-1]._replace(percepts=())
-    told = history.ActionObservationHistory(view.game, view.player, view.first, (*view.events[:-1], wrong))
+    reported = history.ActionObservationHistory(view.game, view.player, view.first, (*view.events[:-1], wrong))
     with pytest.raises(beliefs.ImpossiblePerceptsError, match=f"joint action {view.step}"):
-        mind_of(kind(iterations=1), told).choose(told, PLENTY)
+        mind_of(kind(iterations=1), reported).choose(reported, PLENTY)
 
 
 @pytest.mark.parametrize(
-    ("kind", "options", "told"),
+    ("kind", "options", "message"),
     [
         (uct_agent.UctAgent, {"seconds": 0}, "more than 0 seconds"),
         (uct_agent.UctAgent, {"iterations": 0}, "iterations is at least 1"),
@@ -195,8 +197,8 @@ def test_impossible_percepts_are_reported(kind: type) -> None:
         (subtree_cfr_agent.SubtreeCfrAgent, {"nodes": 10**6}, "at most 65,536 nodes"),
     ],
 )
-def test_wrong_options(kind: type, options: dict[str, float], told: str) -> None:
-    with pytest.raises(agent.AgentError, match=told):
+def test_wrong_options(kind: type, options: dict[str, float], message: str) -> None:
+    with pytest.raises(agent.AgentError, match=message):
         kind(**options)
 
 
@@ -272,8 +274,8 @@ def test_values_of_random_play_agree_with_recursion() -> None:
         value(row.tobytes())
         for row in enumeration.take_snapshot(arena.packed, active).rows[: len(arena.env.propnet.initial)].T
     ]
-    found = rollouts.mean_payoffs(arena.packed, active.games, jax.random.key(0), np.int32(rounds), steps=arena.steps)
-    got = np.asarray(found)[:, active.lanes]
+    actual = rollouts.mean_payoffs(arena.packed, active.games, jax.random.key(0), np.int32(rounds), steps=arena.steps)
+    got = np.asarray(actual)[:, active.lanes]
     assert len(exact) == 6
     assert np.ptp(exact) > 0.5
     np.testing.assert_allclose(got[0], exact, atol=4 * 2 / np.sqrt(rounds))
@@ -308,8 +310,8 @@ def test_subtree_cfr_solves_simultaneous_moves() -> None:
     for player in range(2):
         policy = solver.average_policy(player, int(tree.infosets[player].key[0]))
         assert policy is not None
-        found = dict(zip(arena.env.propnet.players[player].moves, policy, strict=True))
-        assert found == pytest.approx({"rock": 1 / 16, "paper": 10 / 16, "scissors": 5 / 16}, abs=0.01)
+        actual = dict(zip(arena.env.propnet.players[player].moves, policy, strict=True))
+        assert actual == pytest.approx({"rock": 1 / 16, "paper": 10 / 16, "scissors": 5 / 16}, abs=0.01)
 
 
 def test_what_is_open() -> None:

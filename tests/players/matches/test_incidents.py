@@ -61,15 +61,15 @@ def hide(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
 )
 def test_incidents_are_recorded(answer: Any, kind: str, message: str) -> None:
     bad = players.FunctionAgent(answer, "bad")
-    found = against_first(bad, games=3)
-    assert found.games == 3
-    assert found.incidents
-    for incident in found.incidents:
+    actual = against_first(bad, games=3)
+    assert actual.games == 3
+    assert actual.incidents
+    for incident in actual.incidents:
         assert (incident.agent, incident.kind) == ("bad", kind)
         assert message in incident.message
         assert incident.role == ("player2" if incident.game % 2 else "player1")  # they take turns
-    assert len(found.incidents) == len(bad.views) > 0  # every time it was asked
-    assert [score.incidents for score in found.scores] == [len(found.incidents), 0]
+    assert len(actual.incidents) == len(bad.views) > 0  # every time it was asked
+    assert [score.incidents for score in actual.scores] == [len(actual.incidents), 0]
 
 
 def test_a_command_ends_with_its_code_though_an_agent_still_computes() -> None:
@@ -104,9 +104,9 @@ def test_late_answers_are_recorded_and_dropped() -> None:
     judge = referee.Referee(
         arena, [who, players.FunctionAgent(players.choose_first)], start_seconds=30.0, play_seconds=0.05
     )
-    told = judge.play(0, (0, 1))
+    reported = judge.play(0, (0, 1))
     judge.close()
-    own = [incident for incident in told.incidents if incident.agent == "slow"]
+    own = [incident for incident in reported.incidents if incident.agent == "slow"]
     assert own[0] == game_log.Incident(0, 2, "player1", "slow", "too late", "had not answered after 0.05 s")
     assert {incident.kind for incident in own} == {"too late"}
 
@@ -138,9 +138,9 @@ def test_an_agent_that_hangs_is_not_asked_again_until_it_is_done() -> None:
     judge = referee.Referee(
         arena, [hung, players.FunctionAgent(players.choose_first)], start_seconds=30.0, play_seconds=0.05
     )
-    told = [judge.play(number, (0, 1)) for number in range(20)]
+    reported = [judge.play(number, (0, 1)) for number in range(20)]
     assert threading.active_count() <= threads + 2
-    messages = [incident.message for one in told for incident in one.incidents if incident.agent == "hangs"]
+    messages = [incident.message for one in reported for incident in one.incidents if incident.agent == "hangs"]
     assert messages[0] == "had not answered after 0.05 s"
     assert len(messages) >= 20
     assert set(messages[1:]) == {"is still busy with an earlier question"}
@@ -181,9 +181,9 @@ class NeverSits:
 
 
 def test_an_agent_that_cannot_start_plays_at_random() -> None:
-    found = against_first(NeverSits(), games=8)
-    assert [(each.game, each.step, each.kind) for each in found.incidents] == [(n, 0, "crash") for n in range(8)]
-    assert found.incidents[0].message == "OSError: no chair"
+    actual = against_first(NeverSits(), games=8)
+    assert [(each.game, each.step, each.kind) for each in actual.incidents] == [(n, 0, "crash") for n in range(8)]
+    assert actual.incidents[0].message == "OSError: no chair"
 
 
 def test_clocks_are_those_of_the_match() -> None:
@@ -253,9 +253,9 @@ def test_quitting_ends_the_match_but_keeps_its_games() -> None:
     run = contest.MatchRun(one)
     with pytest.raises(agent.PlayerQuitError):
         list(run.batches())
-    found = run.finish()
-    assert 2 <= found.games <= 6
-    assert sorted(run.games.number.tolist()) == list(range(found.games))
+    finished = run.finish()
+    assert 2 <= finished.games <= 6
+    assert sorted(run.games.number.tolist()) == list(range(finished.games))
     assert isinstance(run.games, game_log.GameRecords)
 
 

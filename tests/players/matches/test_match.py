@@ -50,16 +50,16 @@ def test_means_are_what_the_tree_says(game: str) -> None:
     task = tasks.make_tree_task(game_spec.GameSpec(game), samples.load_tree(game))
     count = len(task.players)
     who = [given(game, seed) for seed in range(count)]
-    found = played(game, who, games=2_000 * count)
-    assert not found.unplayable.any()
+    actual = played(game, who, games=2_000 * count)
+    assert not actual.unplayable.any()
     for rotation in range(count):
         seats = [(player + rotation) % count for player in range(count)]
-        own = game_log.select_records(found, (found.agent == seats).all(axis=1))
-        assert len(own.number) == 2_000
+        policy = game_log.select_records(actual, (actual.agent == seats).all(axis=1))
+        assert len(policy.number) == 2_000
         exact = task.metrics(tuple(who[seat].policies[player] for player, seat in enumerate(seats))).value
         for player in range(count):
-            assert abs(own.payoff[:, player].mean() - exact[player]) < 4 * error_of(own.payoff[:, player])
-        np.testing.assert_allclose(own.goal, own.payoff + task.tree.offset, atol=1e-4)
+            assert abs(policy.payoff[:, player].mean() - exact[player]) < 4 * error_of(policy.payoff[:, player])
+        np.testing.assert_allclose(policy.goal, policy.payoff + task.tree.offset, atol=1e-4)
 
 
 @pytest.mark.parametrize(("game", "games"), [(KUHN, 400), pytest.param("blind_tictactoe", 500, marks=pytest.mark.slow)])
@@ -93,10 +93,10 @@ def test_the_referee_keeps_to_the_rules(game: str) -> None:
     for number in range(10):
         for spy in spies:
             spy.views.clear()
-        told = judge.play(number, seats)
-        assert told.incidents == ()
+        reported = judge.play(number, seats)
+        assert reported.incidents == ()
         state, seen = rules.initial, []
-        for event in told.events:
+        for event in reported.events:
             moves = iter(event.moves)
             joint = {}
             for role in propnet.roles:
@@ -110,13 +110,13 @@ def test_the_referee_keeps_to_the_rules(game: str) -> None:
             )
             state = rules.next(state, joint)
         assert rules.is_terminal(state)
-        assert told.goal == tuple(rules.goals(state)[name][0] for name in arena.env.players)
+        assert reported.goal == tuple(rules.goals(state)[name][0] for name in arena.env.players)
         for player, spy in enumerate(spies):
             role = propnet.players[player]
             for view in spy.views:
                 assert len(view.legal) > 1  # forced moves are made without asking
                 assert view.player == player
-                assert [event.move for event in view.events] == [e.moves[player] for e in told.events[: view.step]]
+                assert [event.move for event in view.events] == [e.moves[player] for e in reported.events[: view.step]]
                 names = [[role.percepts[n] for n in event.percepts] for event in view.events]
                 assert names == [line[role.name] for line in seen[: view.step]]
     judge.close()
@@ -124,8 +124,8 @@ def test_the_referee_keeps_to_the_rules(game: str) -> None:
 
 def test_agents_rotate_through_the_roles() -> None:
     who = [players.FunctionAgent(players.choose_first, f"agent {n}") for n in range(3)]
-    found = played(THREE, who, games=7)
-    assert found.agent.tolist() == [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
+    actual = played(THREE, who, games=7)
+    assert actual.agent.tolist() == [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
     one = match.Match(players.load_arena(THREE), tuple(who), match.MatchSettings(games=7, swap=False))
     assert {one.seats(number) for number in range(7)} == {(0, 1, 2)}
 
@@ -135,19 +135,19 @@ def test_games_depend_on_the_seed_and_their_number_alone(is_lockstep: bool) -> N
     who: list[agent.Agent] = [given(KUHN, 0), given(KUHN, 1)]
     if not is_lockstep:
         who[1] = players.UnbatchedAgent(who[1])
-    found = played(KUHN, who, games=70)
-    assert_same_games(played(KUHN, who, games=70), found)
+    actual = played(KUHN, who, games=70)
+    assert_same_games(played(KUHN, who, games=70), actual)
     fewer = played(KUHN, who, games=33)
-    assert_same_games(fewer, game_log.select_records(found, slice(33)))
+    assert_same_games(fewer, game_log.select_records(actual, slice(33)))
     other = played(KUHN, who, games=70, seed=1)
-    assert (other.payoff != found.payoff).any()
+    assert (other.payoff != actual.payoff).any()
 
 
 def test_batches_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     who = [given(KUHN, 0), given(KUHN, 1)]
-    found = played(KUHN, who, games=150)
+    actual = played(KUHN, who, games=150)
     monkeypatch.setattr(match, "_LANES", (32,))
-    assert_same_games(played(KUHN, who, games=150), found)
+    assert_same_games(played(KUHN, who, games=150), actual)
 
 
 @pytest.mark.parametrize("is_lockstep", [True, False])
@@ -176,9 +176,9 @@ def test_a_resumed_match_is_as_if_never_stopped(
     assert rest.finish() == whole.finish()
     for name in ("games.csv", "incidents.csv", "result.json"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    told = json.loads((tmp_path / "whole" / "result.json").read_text())
-    assert told["games"] == 100
-    assert bool(told["incidents"]) != is_lockstep
+    output = json.loads((tmp_path / "whole" / "result.json").read_text())
+    assert output["games"] == 100
+    assert bool(output["incidents"]) != is_lockstep
     config = records.read_config(tmp_path / "whole")
     assert (config.agents, config.settings, config.kind) == (tuple(x.name for x in who), one.settings, "match")
 
@@ -192,7 +192,7 @@ def test_a_folder_is_written_by_one_run_at_a_time(tmp_path: pathlib.Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "told"),
+    ("file", "old", "new", "expected"),
     [
         ("games.csv", "seed 0", "somebody", "its games were played by other agents"),
         ("games.csv", "payoff_player1", "pay", "it has other columns"),
@@ -204,7 +204,7 @@ def test_a_folder_is_written_by_one_run_at_a_time(tmp_path: pathlib.Path) -> Non
         ("incidents.csv", "message\n", "message\n0,1\n", "cannot be read"),
     ],
 )
-def test_folders_that_cannot_be_resumed(tmp_path: pathlib.Path, file: str, old: str, new: str, told: str) -> None:
+def test_folders_that_cannot_be_resumed(tmp_path: pathlib.Path, file: str, old: str, new: str, expected: str) -> None:
     one = match.Match(
         players.load_arena(KUHN),
         (given(KUHN, 0), players.FunctionAgent(players.choose_first)),
@@ -217,16 +217,16 @@ def test_folders_that_cannot_be_resumed(tmp_path: pathlib.Path, file: str, old: 
     text = (tmp_path / file).read_text()
     assert old in text
     (tmp_path / file).write_text(text.replace(old, new, 1))
-    with pytest.raises(result_folder.ResultError, match=told):
+    with pytest.raises(result_folder.ResultError, match=expected):
         contest.MatchRun(one, tmp_path, resume=True)
 
 
 def test_games_that_do_not_end_are_unplayable() -> None:
     arena = arenas.make_arena(KUHN, max_steps=3)
     for who in (given(KUHN, 0), players.UnbatchedAgent(given(KUHN, 0))):
-        found = contest.compete(arena, [who, who], games=64)
-        assert found.unplayable == 64
-        assert [(score.overall.payoff.mean, score.wins, score.draws) for score in found.scores] == [
+        actual = contest.compete(arena, [who, who], games=64)
+        assert actual.unplayable == 64
+        assert [(score.overall.payoff.mean, score.wins, score.draws) for score in actual.scores] == [
             (0, 0, 0),
             (0, 0, 0),
         ]
@@ -241,15 +241,15 @@ def test_goals_that_turn_out_not_to_be_zero_sum() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "message"),
     [
         ([], r"kuhn_poker has 2 players \(player1, player2\), and 0 agents were named"),
         (["random"], "and 1 agent was named; name one for each"),
         (["random"] * 3, "and 3 agents were named"),
     ],
 )
-def test_an_agent_for_every_player(names: list[str], told: str) -> None:
-    with pytest.raises(match.MatchError, match=told):
+def test_an_agent_for_every_player(names: list[str], message: str) -> None:
+    with pytest.raises(match.MatchError, match=message):
         contest.compete(players.load_arena(KUHN), names)
 
 

@@ -17,12 +17,12 @@ KUHN, THREE = "kuhn_poker", "smallest:numbers=3,steps=1"
 
 def test_an_interval_of_one_role_is_the_normal_one() -> None:
     numbers = np.array([1.0, 2.0, 4.0, 9.0])
-    found = scores.stratified_mean([numbers])
+    actual = scores.stratified_mean([numbers])
     half = 1.959964 * numbers.std(ddof=1) / 2
-    assert found.mean == 4
-    assert found.half_width == pytest.approx(half)
-    assert found.interval == pytest.approx((4 - half, 4 + half))
-    assert str(found) == f"4 ± {half:.2g}"
+    assert actual.mean == 4
+    assert actual.half_width == pytest.approx(half)
+    assert actual.interval == pytest.approx((4 - half, 4 + half))
+    assert str(actual) == f"4 ± {half:.2g}"
 
 
 def test_intervals_over_roles_hold_the_mean_as_often_as_they_say() -> None:
@@ -31,18 +31,18 @@ def test_intervals_over_roles_hold_the_mean_as_often_as_they_say() -> None:
     held, widths = 0, 0.0
     for _ in range(2_000):
         strata = [rng.normal(10, 1, 60), rng.normal(-10, 3, 60)]
-        found = scores.stratified_mean(strata)
-        assert found.interval is not None
-        held += found.interval[0] < 0 < found.interval[1]
-        widths += found.interval[1] - found.interval[0]
+        actual = scores.stratified_mean(strata)
+        assert actual.interval is not None
+        held += actual.interval[0] < 0 < actual.interval[1]
+        widths += actual.interval[1] - actual.interval[0]
     assert 0.93 < held / 2_000 < 0.97
     assert widths / 2_000 < 1.0  # pooled: 2 * 1.96 * 10 / sqrt(120), which is 3.6
 
 
 def test_one_game_has_no_interval() -> None:
-    found = scores.stratified_mean([np.array([3.0]), np.array([])])
-    assert (found.mean, found.half_width, found.interval) == (3, None, None)
-    assert found.to_json() == {"mean": 3.0, "interval": None}
+    actual = scores.stratified_mean([np.array([3.0]), np.array([])])
+    assert (actual.mean, actual.half_width, actual.interval) == (3, None, None)
+    assert actual.to_json() == {"mean": 3.0, "interval": None}
 
 
 def games_of(payoff: list[list[float]], agent: list[list[int]], unplayable: list[bool]) -> game_log.GameRecords:
@@ -63,13 +63,13 @@ def games_of(payoff: list[list[float]], agent: list[list[int]], unplayable: list
 def test_who_won() -> None:
     payoff = [[1.0, -1.0], [2.0, -2.0], [0.0, 0.0], [-1.0, 1.0], [0.0, 0.0]]
     agent = [[0, 1], [1, 0], [0, 1], [1, 0], [0, 1]]
-    found = scores.score_match(
+    actual = scores.score_match(
         players.load_arena(KUHN), ("a", "b"), games_of(payoff, agent, [False] * 4 + [True]), [incident("b")]
     )
-    first, second = found.scores
+    first, second = actual.scores
     assert (first.wins, first.draws, first.losses) == (2, 1, 1)
     assert (second.wins, second.draws, second.losses) == (1, 1, 2)
-    assert found.unplayable == 1
+    assert actual.unplayable == 1
     assert (first.incidents, second.incidents) == (0, 1)
     # Agent 0 got 1, -2, 0, 1, 0.
     assert first.overall.payoff.mean == 0
@@ -77,7 +77,7 @@ def test_who_won() -> None:
     assert first.roles["player1"].payoff.mean == pytest.approx(1 / 3)
     assert first.roles["player2"].payoff.mean == pytest.approx(-1 / 2)
     assert (first.roles["player1"].games, first.roles["player2"].games) == (3, 2)
-    json.dumps(found.to_json(), allow_nan=False)
+    json.dumps(actual.to_json(), allow_nan=False)
 
 
 def incident(name: str) -> game_log.Incident:
@@ -85,8 +85,8 @@ def incident(name: str) -> game_log.Incident:
 
 
 def test_nothing_played_yet() -> None:
-    found = scores.score_match(players.load_arena(KUHN), ("a", "b"), game_log.empty_records(2), [])
-    assert (found.games, found.scores) == (0, ())
+    actual = scores.score_match(players.load_arena(KUHN), ("a", "b"), game_log.empty_records(2), [])
+    assert (actual.games, actual.scores) == (0, ())
 
 
 @pytest.mark.parametrize(
@@ -123,30 +123,30 @@ def all_of(run: tournament.TournamentRun) -> tournament.TournamentResult:
 
 def test_everybody_meets_everybody(tmp_path: pathlib.Path) -> None:
     whole = tournament.Tournament(players.load_arena(KUHN), entrants(3), match.MatchSettings(games=30, seed=4))
-    found = all_of(tournament.TournamentRun(whole, tmp_path))
+    actual = all_of(tournament.TournamentRun(whole, tmp_path))
     assert whole.groups == [(0, 1), (0, 2), (1, 2)]
-    assert [one.games for one in found.matches] == [30, 30, 30]
+    assert [one.games for one in actual.matches] == [30, 30, 30]
     assert len({whole.pairing(number).settings.seed for number in range(3)}) == 3
     for row in whole.labels:
-        assert (row, row) not in found.table
+        assert (row, row) not in actual.table
         for column in whole.labels:
             if row != column:  # zero-sum
-                assert found.table[row, column].mean == pytest.approx(-found.table[column, row].mean)
-    means = {standing.agent: standing.whole.payoff.mean for standing in found.standings}
+                assert actual.table[row, column].mean == pytest.approx(-actual.table[column, row].mean)
+    means = {standing.agent: standing.whole.payoff.mean for standing in actual.standings}
     for row in whole.labels:
-        own = [found.table[row, column].mean for column in whole.labels if column != row]
-        assert means[row] == pytest.approx(sum(own) / 2)
+        policy = [actual.table[row, column].mean for column in whole.labels if column != row]
+        assert means[row] == pytest.approx(sum(policy) / 2)
     assert list(means.values()) == sorted(means.values(), reverse=True)
     table = list(csv.reader((tmp_path / "crosstable.csv").open()))
     assert [line[0] for line in table] == ["agent", *whole.labels]
-    assert float(table[1][2]) == found.table["agent 0", "agent 1"].mean
+    assert float(table[1][2]) == actual.table["agent 0", "agent 1"].mean
     assert table[1][1] == ""
-    means_shown = ", ".join(f"{standing.agent!r}: {standing.whole.payoff}" for standing in found.standings)
-    assert repr(found) == f"TournamentResult(game={KUHN!r}, matches=3, payoffs={{{means_shown}}})"
-    assert repr(found.matches[0]).startswith(f"MatchResult(game={KUHN!r}, games=30, payoffs={{'agent 0': ")
-    assert repr(found.matches[0]).endswith("}, incidents=0)")
-    told = json.loads((tmp_path / "result.json").read_text())
-    assert told["table"]["agent 0"]["agent 0"] is None
+    means_shown = ", ".join(f"{standing.agent!r}: {standing.whole.payoff}" for standing in actual.standings)
+    assert repr(actual) == f"TournamentResult(game={KUHN!r}, matches=3, payoffs={{{means_shown}}})"
+    assert repr(actual.matches[0]).startswith(f"MatchResult(game={KUHN!r}, games=30, payoffs={{'agent 0': ")
+    assert repr(actual.matches[0]).endswith("}, incidents=0)")
+    output = json.loads((tmp_path / "result.json").read_text())
+    assert output["table"]["agent 0"]["agent 0"] is None
     assert len(list(tmp_path.glob("*/games.csv"))) == 3
 
 
@@ -165,11 +165,11 @@ def test_a_resumed_tournament_is_as_if_never_stopped(tmp_path: pathlib.Path) -> 
 
 def test_three_at_a_table() -> None:
     whole = tournament.Tournament(players.load_arena(THREE), entrants(4), match.MatchSettings(games=3))
-    found = all_of(tournament.TournamentRun(whole))
+    actual = all_of(tournament.TournamentRun(whole))
     assert len(whole.groups) == 4
-    assert not found.table
-    assert found.to_json()["table"] is None
-    assert [standing.whole.games for standing in found.standings] == [9] * 4
+    assert not actual.table
+    assert actual.to_json()["table"] is None
+    assert [standing.whole.games for standing in actual.standings] == [9] * 4
 
 
 def test_too_few_for_a_tournament() -> None:

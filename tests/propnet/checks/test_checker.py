@@ -81,10 +81,10 @@ def warnings(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", CORPUS)
 def test_no_sheet_of_the_corpus_has_an_error(name: str, corpus: pathlib.Path) -> None:
-    found = checker.check(source.Source.from_path(corpus / name))
-    assert found.errors == ()
-    assert collections.Counter(problem.code for problem in found.warnings) == CORPUS[name]
-    assert found.require_usable().rules
+    actual = checker.check(source.Source.from_path(corpus / name))
+    assert actual.errors == ()
+    assert collections.Counter(problem.code for problem in actual.warnings) == CORPUS[name]
+    assert actual.require_usable().rules
 
 
 def test_no_sheet_of_the_corpus_is_left_out(corpus: pathlib.Path) -> None:
@@ -249,11 +249,11 @@ def test_what_cannot_be_read_is_not_also_missing() -> None:
 
 
 def test_all_problems_at_once_in_file_order() -> None:
-    found = report(
+    actual = report(
         "(role x)\n(legal x ?m)\n(<= (next (at ?p)) (does x go))\n(<= (true over) (does x go))\n"
         "(<= (goal x 100) ())\n(<= (legal x stay) (or (true late) (nothing)))\n(goal x 200)\n"
     )
-    assert [(problem.code, problem.span.line if problem.span else None) for problem in found.diagnostics] == [
+    assert [(problem.code, problem.span.line if problem.span else None) for problem in actual.diagnostics] == [
         ("variable-in-fact", 2),
         ("unsafe-variable", 3),
         ("bad-head", 4),
@@ -278,8 +278,8 @@ def test_all_problems_at_once_in_file_order() -> None:
     ],
 )
 def test_safe_rules(body: str) -> None:
-    found = warnings(FRAME + f"(<= (legal x (say ?w)) {body}) (word yes) (thing (f yes)) (<= p (word ?w) (thing ?w))")
-    assert set(found) <= {"not-distinct", "unused-relation"}
+    actual = warnings(FRAME + f"(<= (legal x (say ?w)) {body}) (word yes) (thing (f yes)) (<= p (word ?w) (thing ?w))")
+    assert set(actual) <= {"not-distinct", "unused-relation"}
 
 
 @pytest.mark.parametrize(

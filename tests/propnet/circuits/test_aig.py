@@ -321,10 +321,10 @@ class _Loops:
             while True:
                 nodes = support.node_values(self.circuit, value)
                 following = {node: nodes[lit >> 1] != bool(lit & 1) for node, lit in stratum.items()}
-                if all(value[node - 1] == found for node, found in following.items()):
+                if all(value[node - 1] == actual for node, actual in following.items()):
                     break
-                for node, found in following.items():
-                    value[node - 1] = found
+                for node, actual in following.items():
+                    value[node - 1] = actual
         return support.evaluate_circuit(self.circuit, [value])[0]
 
 

@@ -129,7 +129,7 @@ def test_registers_that_a_pass_removes(name: str, apply: str, constant: set[str]
     for fluent, literal in zip(propnet.fluents, propnet.fluent_literals.tolist(), strict=True):
         fluents.setdefault(literal >> 1, set()).add(fluent)
     assert fluents.pop(0, set()) == constant
-    assert [found for found in fluents.values() if len(found) > 1] == equal
+    assert [actual for actual in fluents.values() if len(actual) > 1] == equal
     assert sorted(fluents) == list(range(1, len(propnet.initial) + 1))
 
 
@@ -163,8 +163,8 @@ def test_what_holds_only_by_chance_is_not_proved() -> None:
         (<= (next (lit 2)) (true (step 98))) (<= (next (lit 2)) (true (lit 2)))
         (<= terminal (true (step 100)))
         (<= (goal r 100) (true (lit 1)) (true (lit 2))) (<= (goal r 0) (true (step 1)))"""
-    found = support.read(text)
-    assert support.RulesAndPropnet(found, compiler.compile_rulesheet(found)).compare_all(200) == 100
+    actual = support.read(text)
+    assert support.RulesAndPropnet(actual, compiler.compile_rulesheet(actual)).compare_all(200) == 100
 
 
 def test_states_after_the_end_are_not_reached() -> None:
@@ -217,12 +217,12 @@ DETERMINED = ["kuhn_poker", "tictactoe", "goofspiel:cards=3"]
 
 
 def _digests(folder: pathlib.Path) -> list[str]:
-    found = []
+    collected = []
     for number, game in enumerate(DETERMINED):
         path = folder / f"{number}.npz"
         files.save_propnet(compiler.compile_rulesheet(games.load_rulesheet(game)), path)
-        found.append(hashlib.sha256(path.read_bytes()).hexdigest())
-    return found
+        collected.append(hashlib.sha256(path.read_bytes()).hexdigest())
+    return collected
 
 
 def test_a_sheet_gives_the_same_network_every_time(tmp_path: pathlib.Path) -> None:

@@ -101,7 +101,7 @@ def body_literals(draw: st.DrawFn, level: int, *, nested: int = 0) -> terms.Lite
         sides = [draw(st.sampled_from(PATTERNS[:-1])) for _ in range(2)]
         return terms.Distinct(sides[0], sides[1], kind == "equal", NOWHERE)
     below = level if kind == "not" else level + 1
-    name = draw(st.sampled_from([name for name, found in STRATUM.items() if found < below] or ["p0"]))
+    name = draw(st.sampled_from([name for name, actual in STRATUM.items() if actual < below] or ["p0"]))
     atom = terms.Atom(name, tuple(draw(st.sampled_from(PATTERNS)) for _ in range(RELATIONS[name])), NOWHERE)
     return terms.Not(atom) if kind == "not" and level > 0 else atom
 

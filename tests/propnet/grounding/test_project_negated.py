@@ -39,8 +39,8 @@ def _helpers(text: str) -> list[str]:
 def test_helpers_mean_that_there_is_none(rules: str, helpers: int, winners: set[str]) -> None:
     text = FACTS + rules
     assert len(_helpers(text)) == helpers
-    for found in (_rules(text), project_negated.project(_rules(text))):
-        tables = program.DatalogProgram(found).evaluate({})
+    for actual in (_rules(text), project_negated.project(_rules(text))):
+        tables = program.DatalogProgram(actual).evaluate({})
         rows = tables["goal", 2].rows if ("goal", 2) in tables else ()
         assert {row[1] for row in rows} == winners
 

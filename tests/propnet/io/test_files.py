@@ -111,7 +111,7 @@ def names(kif: bool, most: int) -> st.SearchStrategy[tuple[str, ...]]:
     symbol = st.text("abc012", min_size=1, max_size=3)
     any_text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)
     name = symbol | symbol.map("(f {})".format) if kif else any_text
-    return st.sets(name, max_size=most).map(lambda found: tuple(sorted(found)))
+    return st.sets(name, max_size=most).map(lambda match: tuple(sorted(match)))
 
 
 @st.composite

@@ -10,21 +10,21 @@ from gdlx.propnet.symmetries import graph_automorphisms as automorphisms
 
 def all_automorphisms(graph: automorphisms.Graph) -> set[tuple[int, ...]]:
     edges = set(graph.edges)
-    found = set()
+    collected = set()
     for order in itertools.permutations(range(len(graph.colours))):
         same_colours = all(graph.colours[v] == graph.colours[order[v]] for v in range(len(order)))
         if same_colours and {(order[u], order[v], kind) for u, v, kind in edges} == edges:
-            found.add(order)
-    return found
+            collected.add(order)
+    return collected
 
 
 def generated(group: automorphisms.Automorphisms, size: int) -> set[tuple[int, ...]]:
-    found = {tuple(range(size))}
+    actual = {tuple(range(size))}
     while True:
-        more = found | {tuple(int(g[v]) for v in one) for one in found for g in group.generators}
-        if more == found:
-            return found
-        found = more
+        more = actual | {tuple(int(g[v]) for v in one) for one in actual for g in group.generators}
+        if more == actual:
+            return actual
+        actual = more
 
 
 def random_graph(seed: int) -> automorphisms.Graph:

@@ -32,14 +32,14 @@ ORDERS = {
 
 @pytest.mark.parametrize("game", ORDERS)
 def test_orders(game: str) -> None:
-    found = symmetries.find_symmetries(games.compile_game(game))
-    elements = found.elements()
+    group = symmetries.find_symmetries(games.compile_game(game))
+    elements = group.elements()
     assert elements is not None
-    assert found.complete
-    assert not found.unproved
-    assert (found.order, found.order_fixing_players) == ORDERS[game]
-    assert len(elements) == found.order
-    assert sum(not each.exchanges_players for each in elements) == found.order_fixing_players
+    assert group.complete
+    assert not group.unproved
+    assert (group.order, group.order_fixing_players) == ORDERS[game]
+    assert len(elements) == group.order
+    assert sum(not each.exchanges_players for each in elements) == group.order_fixing_players
 
 
 class _Renamed:

@@ -26,11 +26,11 @@ def test_tallies_are_means_and_covariances() -> None:
 
 
 def test_halves_grow_in_turn() -> None:
-    found = estimates.EMPTY_SPLIT
+    actual = estimates.EMPTY_SPLIT
     for number in range(4):
-        found = found.plus(np.full(5, float(number)))
-    assert (found.selection.matches, found.estimation.matches) == (10, 10)
-    assert (found.selection.mean[0], found.estimation.mean[0]) == (1.0, 2.0)
+        actual = actual.plus(np.full(5, float(number)))
+    assert (actual.selection.matches, actual.estimation.matches) == (10, 10)
+    assert (actual.selection.mean[0], actual.estimation.mean[0]) == (1.0, 2.0)
 
 
 def found(rng: np.random.Generator, learnt: float, local: float, matches: int = 400) -> estimates.ResponderMatches:
@@ -44,10 +44,10 @@ def test_taking_the_better_of_two_is_not_biased() -> None:
     policies = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
     bounds, larger = [], []
     for _ in range(300):
-        own = found(rng, 1.0, 1.0)
-        bound = estimates.combine_matches(PLAYERS, estimates.SplitMatches(policies, policies), [own, own], 0.0)
+        policy = found(rng, 1.0, 1.0)
+        bound = estimates.combine_matches(PLAYERS, estimates.SplitMatches(policies, policies), [policy, policy], 0.0)
         bounds.append(bound.improvements[0].improvement)
-        larger.append(max(own.approximate.selection.mean[0], own.local.selection.mean[0]))
+        larger.append(max(policy.approximate.selection.mean[0], policy.local.selection.mean[0]))
     error = np.std(bounds) / np.sqrt(len(bounds))
     assert abs(np.mean(bounds) - 1) < 4 * error
     assert np.mean(larger) - 1 > 4 * error
@@ -61,10 +61,10 @@ def test_taking_the_better_of_two_is_not_biased() -> None:
 def test_the_better_responder_counts(learnt: float, local: float, chosen: str | None) -> None:
     rng = np.random.default_rng(2)
     policies = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
-    own = found(rng, learnt, local)
-    gain = estimates.combine_matches(PLAYERS, estimates.SplitMatches(policies, policies), [own, own], 0.0).improvements[
-        0
-    ]
+    policy = found(rng, learnt, local)
+    gain = estimates.combine_matches(
+        PLAYERS, estimates.SplitMatches(policies, policies), [policy, policy], 0.0
+    ).improvements[0]
     assert (None if gain.chosen is None else gain.chosen.method) == chosen
     assert gain.improvement == (0.0 if chosen is None else pytest.approx(max(learnt, local), abs=0.3))
     assert [response.method for response in gain.responses] == [
@@ -76,10 +76,10 @@ def test_the_better_responder_counts(learnt: float, local: float, chosen: str | 
 def test_few_matches_do_not_count() -> None:
     rng = np.random.default_rng(3)
     policies = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
-    own = found(rng, 1.0, 5.0)._replace(local=halves(np.full(9, 5.0), np.full(9, 5.0)))
-    gain = estimates.combine_matches(PLAYERS, estimates.SplitMatches(policies, policies), [own, own], 0.0).improvements[
-        0
-    ]
+    policy = found(rng, 1.0, 5.0)._replace(local=halves(np.full(9, 5.0), np.full(9, 5.0)))
+    gain = estimates.combine_matches(
+        PLAYERS, estimates.SplitMatches(policies, policies), [policy, policy], 0.0
+    ).improvements[0]
     assert gain.chosen is not None
     assert gain.chosen.method == estimates.APPROXIMATE_RESPONSE
 
@@ -88,9 +88,9 @@ def test_payoffs_of_zero_sum_policies_cancel() -> None:
     """With any number of matches of the policies."""
     rng = np.random.default_rng(4)
     first = rng.normal(0, 50, 10)
-    own = [found(rng, 60.0, 0.0), found(rng, 70.0, 0.0)]
+    policy = [found(rng, 60.0, 0.0), found(rng, 70.0, 0.0)]
     policies = estimates.empty_moments(2).plus([first, -first])
-    bound = estimates.combine_matches(PLAYERS, estimates.SplitMatches(policies, policies), own, 1.5)
+    bound = estimates.combine_matches(PLAYERS, estimates.SplitMatches(policies, policies), policy, 1.5)
     assert bound.exploitability == pytest.approx(65, abs=0.3)
     assert bound.standard_error == pytest.approx(np.hypot(1, 1) / 20 / 2, rel=0.2)
     assert bound.improvements[0].standard_error > 5
@@ -119,8 +119,8 @@ def test_bad_luck_of_the_policies_is_no_gain() -> None:
     bounds = []
     for _ in range(1_000):
         halves = [estimates.empty_moments(2).plus(rng.normal(0, 1, (2, 300))) for _ in range(2)]
-        own = [found(rng, 0.0, 0.0) for _ in range(2)]
+        policy = [found(rng, 0.0, 0.0) for _ in range(2)]
         bounds.append(
-            estimates.combine_matches(PLAYERS, estimates.SplitMatches(*halves), own, 0.0).improvements[0].improvement
+            estimates.combine_matches(PLAYERS, estimates.SplitMatches(*halves), policy, 0.0).improvements[0].improvement
         )
     assert abs(np.mean(bounds)) < 4 * np.std(bounds) / np.sqrt(len(bounds))

@@ -25,38 +25,38 @@ BOUND_CONFIG = search_bounds.BoundConfig(
 )
 
 
-def local_values(found: test_approximate_response.Frozen, number: int) -> Any:
+def local_values(frozen_game: test_approximate_response.Frozen, number: int) -> Any:
     """Counterfactual values of every action of a player if all players follow the frozen policies."""
-    profile = tabular_policies.to_levels(found.task.tree, found.task.layouts, found.policies)
-    levels = best_response.counterfactual_values(found.task.form, profile, number)
-    return tabular_policies.player_from_levels(found.task.layouts[number], levels)
+    profile = tabular_policies.to_levels(frozen_game.task.tree, frozen_game.task.layouts, frozen_game.policies)
+    levels = best_response.counterfactual_values(frozen_game.task.form, profile, number)
+    return tabular_policies.player_from_levels(frozen_game.task.layouts[number], levels)
 
 
-def exact_payoff(found: test_approximate_response.Frozen, number: int) -> float:
+def exact_payoff(frozen_game: test_approximate_response.Frozen, number: int) -> float:
     """The payoff of a player who takes the best action of every information set by these values."""
-    player, values = found.task.tree.players[number], local_values(found, number)
-    policies = list(found.policies)
+    player, values = frozen_game.task.tree.players[number], local_values(frozen_game, number)
+    policies = list(frozen_game.policies)
     policies[number] = np.ones(player.sequences)
     for decision in range(player.sets):
         part = slice(player.first[decision], player.first[decision + 1])
         policies[number][part] = np.arange(part.stop - part.start) == values[part].argmax()
-    return found.task.metrics(tuple(policies)).value[number]
+    return frozen_game.task.metrics(tuple(policies)).value[number]
 
 
 def payoffs(player: int) -> Any:
-    found = test_approximate_response.frozen("kuhn_poker")
+    frozen_game = test_approximate_response.frozen("kuhn_poker")
     keys = jax.random.split(jax.random.key(player), 8)
-    played = [local_best_response.play(found.game, found.table, key, player, config=CONFIG) for key in keys]
+    played = [local_best_response.play(frozen_game.game, frozen_game.table, key, player, config=CONFIG) for key in keys]
     return np.concatenate([np.asarray(part, np.float64) for part in played])
 
 
 def test_is_the_local_best_response_of_a_tree() -> None:
     """Within the errors of matches, and of decisions between actions of nearly equal value."""
-    found = test_approximate_response.frozen("kuhn_poker")
-    metrics = found.task.metrics(found.policies)
+    frozen_game = test_approximate_response.frozen("kuhn_poker")
+    metrics = frozen_game.task.metrics(frozen_game.policies)
     gained = 0.0
     for player in range(2):
-        payoff, exact = payoffs(player), exact_payoff(found, player)
+        payoff, exact = payoffs(player), exact_payoff(frozen_game, player)
         error = payoff.std() / np.sqrt(len(payoff))
         assert exact <= metrics.value[player] + metrics.improvements[player] + 1e-5
         assert payoff.mean() < exact + 4 * error
@@ -91,9 +91,11 @@ def test_means_and_errors() -> None:
 
 
 def test_search_for_a_bound() -> None:
-    found = test_approximate_response.frozen("kuhn_poker")
-    exact = found.task.metrics(found.policies)
-    rounds = list(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=2.0, config=BOUND_CONFIG))
+    frozen_game = test_approximate_response.frozen("kuhn_poker")
+    exact = frozen_game.task.metrics(frozen_game.policies)
+    rounds = list(
+        search_bounds.search(frozen_game.game, frozen_game.table, jax.random.key(0), seconds=2.0, config=BOUND_CONFIG)
+    )
     last = rounds[-1]
     assert len(rounds) > 1
     assert [own.batches for own in last.improvements] > [own.batches for own in rounds[0].improvements]
@@ -108,10 +110,10 @@ def test_search_for_a_bound() -> None:
 
 
 def test_no_room_for_the_ends_of_matches() -> None:
-    found = test_approximate_response.frozen("kuhn_poker")
+    frozen_game = test_approximate_response.frozen("kuhn_poker")
     short = BOUND_CONFIG._replace(learning=approximate_response.LearnerConfig(steps=2))
     with pytest.raises(search_bounds.UnfinishedMatchesError, match=r"capacity of 2 joint actions.*`max_steps=4`"):
-        next(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=1.0, config=short))
+        next(search_bounds.search(frozen_game.game, frozen_game.table, jax.random.key(0), seconds=1.0, config=short))
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -175,25 +177,25 @@ def test_evaluate(
 ) -> None:
     calls = record_searches(monkeypatch)
     folder = solved(capsys, tmp_path, *more)
-    told = json.loads(printed(capsys, "evaluate", folder, "--bound", "--bound-seconds", "7", "--json"))
+    output = json.loads(printed(capsys, "evaluate", folder, "--bound", "--bound-seconds", "7", "--json"))
     (question,) = calls
     assert question.seconds == 7
     assert question.config.steps == (12 if more else 5)
     tree = samples.load_tree("kuhn_poker")
-    (*_, own), *_ = table_policy.to_tabular(question.policies, question.game.env, tree)
-    last = told["policy"][-1]  # in the order of the rules, not of the tree
+    (*_, chosen), *_ = table_policy.to_tabular(question.policies, question.game.env, tree)
+    last = output["policy"][-1]  # in the order of the rules, not of the tree
     infoset = tree.players[1].labels.index(last["history"])
     span = slice(tree.players[1].first[infoset], tree.players[1].first[infoset + 1])
-    assert list(last["policy"].values()) == pytest.approx(own[span].tolist(), rel=1e-5)
-    found = some_bound()
-    assert found.interval is not None
-    assert told["exploitability_bound"] == found.exploitability
-    assert told["exploitability_bound_interval"] == list(found.interval)
-    gained = told["bound"]["players"]["player1"]
-    assert gained["improvement"] == found.improvements[0].improvement
+    assert list(last["policy"].values()) == pytest.approx(chosen[span].tolist(), rel=1e-5)
+    result = some_bound()
+    assert result.interval is not None
+    assert output["exploitability_bound"] == result.exploitability
+    assert output["exploitability_bound_interval"] == list(result.interval)
+    gained = output["bound"]["players"]["player1"]
+    assert gained["improvement"] == result.improvements[0].improvement
     assert gained["response"] == "learnt"
     assert list(gained["responses"]) == ["learnt"]
-    assert not told["bound"]["interrupted"]
+    assert not output["bound"]["interrupted"]
 
 
 def test_evaluate_in_words(
@@ -201,8 +203,8 @@ def test_evaluate_in_words(
 ) -> None:
     record_searches(monkeypatch)
     text = printed(capsys, "evaluate", solved(capsys, tmp_path), "--bound")
-    found = some_bound()
-    assert f"lower bound on exploitability {found.exploitability:.4g} (95 %" in text
+    result = some_bound()
+    assert f"lower bound on exploitability {result.exploitability:.4g} (95 %" in text
     assert "unknown" in text  # of the local response, which was not played
 
 
@@ -211,9 +213,9 @@ def test_ctrl_c_tells_what_there_is(
 ) -> None:
     record_searches(monkeypatch, is_interrupted=True)
     assert cli.main(["evaluate", solved(capsys, tmp_path), "--bound", "--json"]) == 130
-    told = json.loads(capsys.readouterr().out)
-    assert told["exploitability_bound"] == some_bound().exploitability
-    assert told["bound"]["interrupted"]
+    output = json.loads(capsys.readouterr().out)
+    assert output["exploitability_bound"] == some_bound().exploitability
+    assert output["bound"]["interrupted"]
 
 
 def test_seconds_are_of_a_bound(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

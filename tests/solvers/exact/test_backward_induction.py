@@ -168,14 +168,14 @@ def test_values_of_decisions_are_those_of_the_tree(seed: int) -> None:
     tree = unroll.unroll(game)
     on_tree = state_policies.to_tree(policies, graph, game, tree)
     for number in range(2):
-        found = backward_induction.decision_values(graph, policies, number)
+        actual = backward_induction.decision_values(graph, policies, number)
         expected = infoset_values.infoset_values(tree, on_tree, number)
         # Information sets of the tree with the same state add up.
         states = _states_of(graph, game, tree, number)
         reach = np.bincount(states, weights=expected.reach, minlength=graph.players[number].sets)
-        np.testing.assert_allclose(found.reach, reach, atol=1e-9)
+        np.testing.assert_allclose(actual.reach, reach, atol=1e-9)
         known = np.isfinite(expected.value)
-        np.testing.assert_allclose(found.value[states[known]], expected.value[known], atol=1e-9)
+        np.testing.assert_allclose(actual.value[states[known]], expected.value[known], atol=1e-9)
 
 
 def _states_of(

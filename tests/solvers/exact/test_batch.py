@@ -28,11 +28,11 @@ def test_settings(game: str, chunk: int | None) -> None:
     draw = np.random.default_rng(1).uniform
     alpha, beta, gamma = draw(1, 3, 8), draw(-1, 1, 8), draw(1, 3, 8)
     many = regret_matching.Settings(alpha, beta, gamma, horizon=50.0)
-    found = batch.solve(form, algorithms.find("dcfr"), many, 20, chunk=chunk)
+    solved = batch.solve(form, algorithms.find("dcfr"), many, 20, chunk=chunk)
     for run in (0, 3, 7):
         expected = alone(form, regret_matching.Settings(alpha[run], beta[run], gamma[run], horizon=50.0), 20)
-        np.testing.assert_allclose(found.value[:, run], expected.value, atol=2e-4)
-        np.testing.assert_allclose(found.improvements[:, run], expected.improvements, atol=2e-4)
+        np.testing.assert_allclose(solved.value[:, run], expected.value, atol=2e-4)
+        np.testing.assert_allclose(solved.improvements[:, run], expected.improvements, atol=2e-4)
 
 
 def test_payoffs() -> None:
@@ -40,12 +40,12 @@ def test_payoffs() -> None:
     factors = np.array([1.0, 2.0, -1.0])
     form, _ = sequence_form.sequence_form(tree, tree.terminals.payoff[:, :, None] * factors)
     plus = algorithms.find("cfr+")
-    found = batch.solve(form, plus, plus.settings, 300, chunk=2)
-    assert found.value.shape == (2, 3)
-    assert found.value[0, 0] == pytest.approx(-1 / 18, abs=1e-3)
-    assert found.value[0, 1] == pytest.approx(-2 / 18, abs=2e-3)
+    solved = batch.solve(form, plus, plus.settings, 300, chunk=2)
+    assert solved.value.shape == (2, 3)
+    assert solved.value[0, 0] == pytest.approx(-1 / 18, abs=1e-3)
+    assert solved.value[0, 1] == pytest.approx(-2 / 18, abs=2e-3)
     single, _ = sequence_form.sequence_form(tree, tree.terminals.payoff * -1)
-    np.testing.assert_allclose(found.value[:, 2], alone(single, plus.settings, 300).value, atol=1e-5)
+    np.testing.assert_allclose(solved.value[:, 2], alone(single, plus.settings, 300).value, atol=1e-5)
 
 
 def test_first_regrets() -> None:
@@ -56,11 +56,11 @@ def test_first_regrets() -> None:
         for player in form.players
     )
     plus = algorithms.find("cfr+")
-    found = batch.solve(form, plus, plus.settings, 10, regrets=first)
+    solved = batch.solve(form, plus, plus.settings, 10, regrets=first)
     state = cfr.init_from_regrets(form, tuple(tuple(level[..., 4] for level in levels) for levels in first))
     expected = best_response.evaluate_average(form, tree_solvers.advance(cfr.step, form, state, plus.settings, 10))
-    np.testing.assert_allclose(found.improvements[:, 4], expected.improvements, atol=1e-5)
-    assert len(set(found.improvements[0].tolist())) == 5
+    np.testing.assert_allclose(solved.improvements[:, 4], expected.improvements, atol=1e-5)
+    assert len(set(solved.improvements[0].tolist())) == 5
 
 
 def test_wrong_sizes() -> None:
@@ -80,16 +80,16 @@ def test_seeds_and_settings_of_sampling() -> None:
     seeds = np.arange(1_024)
     minimiser = regret_matching.Settings(1.0, 1.0, np.linspace(0.5, 2.0, 1_024))
     settings = mccfr.MccfrSettings(minimiser, np.where(seeds % 2, 0.0, 0.5))
-    found = batch.solve_sampled(task, outcome_sampling.sample, settings, seeds, 100, batch=32)
-    assert found.exploitability.shape == (1_024,)
-    assert found.exploitability[::2].mean() < 0.1
-    assert found.exploitability[1::2].mean() > 2 * found.exploitability[::2].mean()
+    solved = batch.solve_sampled(task, outcome_sampling.sample, settings, seeds, 100, batch=32)
+    assert solved.exploitability.shape == (1_024,)
+    assert solved.exploitability[::2].mean() < 0.1
+    assert solved.exploitability[1::2].mean() > 2 * solved.exploitability[::2].mean()
     for number in (0, 7):
         own = settings._replace(
             minimiser=minimiser._replace(gamma=minimiser.gamma[number]), exploration=settings.exploration[number]
         )
         alone = batch.solve_sampled(task, outcome_sampling.sample, own, seeds[number : number + 1], 100, batch=32)
-        np.testing.assert_allclose(alone.exploitability[0], found.exploitability[number], rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(alone.exploitability[0], solved.exploitability[number], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize(("seeds", "message"), [(3, "one size"), (2, "GiB")])

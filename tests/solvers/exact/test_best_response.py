@@ -41,13 +41,13 @@ def random_policies(tree: game_tree.GameTree, seed: int) -> tabular_policies.Pol
     rng = np.random.default_rng(seed)
     weights = [rng.random(player.sequences) for player in tree.players]
     return tuple(
-        tabular_policies.normalise(player, np.where(own < 0.3, 0, own))
-        for player, own in zip(tree.players, weights, strict=True)
+        tabular_policies.normalise(player, np.where(policy < 0.3, 0, policy))
+        for player, policy in zip(tree.players, weights, strict=True)
     )
 
 
 def own_part(policy: explicit.Policy, player: int) -> explicit.Policy:
-    return {key: own for key, own in policy.items() if key[0] == player}
+    return {key: chosen for key, chosen in policy.items() if key[0] == player}
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -56,11 +56,11 @@ def test_values(name: str) -> None:
     game, layouts = sequence_form.sequence_form(tree)
     for seed in range(3):
         policies = random_policies(tree, seed)
-        found = evaluate(game, tabular_policies.to_levels(tree, layouts, policies))
+        evaluation = evaluate(game, tabular_policies.to_levels(tree, layouts, policies))
         value = explicit.expected(root, explicit.from_arrays(tree, policies))
-        np.testing.assert_allclose(found.value, value, atol=1e-12)
-        assert (np.asarray(found.improvements) > -1e-12).all()
-        assert float(found.nash_conv) == pytest.approx(float(np.sum(found.improvements)))
+        np.testing.assert_allclose(evaluation.value, value, atol=1e-12)
+        assert (np.asarray(evaluation.improvements) > -1e-12).all()
+        assert float(evaluation.nash_conv) == pytest.approx(float(np.sum(evaluation.improvements)))
 
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "goofspiel", "monty_hall", "dead_end", "smallest"])
@@ -71,10 +71,10 @@ def test_best_responses(name: str) -> None:
     policies = random_policies(tree, 0)
     profile = tabular_policies.to_levels(tree, layouts, policies)
     slow = explicit.from_arrays(tree, policies)
-    found = evaluate(game, profile)
+    evaluation = evaluate(game, profile)
     for player in range(len(tree.players)):
         response, worth = jitted_best_response(game, profile, player)
-        assert float(worth) == pytest.approx(float(found.best_response_value[player]))
+        assert float(worth) == pytest.approx(float(evaluation.best_response_value[player]))
         mixed = tabular_policies.from_levels(tree, layouts, (*profile[:player], response, *profile[player + 1 :]))
         assert set(np.unique(mixed[player])) <= {0.0, 1.0}
         assert explicit.expected(root, explicit.from_arrays(tree, mixed))[player] == pytest.approx(float(worth))
@@ -95,8 +95,8 @@ def test_counterfactual_values(name: str) -> None:
     slow.iterate(regret_matching.Settings(), alternating=False)
     regrets = explicit.to_arrays(tree, slow.regret)
     for number, player in enumerate(tree.players):
-        found = counterfactual_values(game, profile, number)
-        values = tabular_policies.player_from_levels(layouts[number], found)[1:]
+        actual = counterfactual_values(game, profile, number)
+        values = tabular_policies.player_from_levels(layouts[number], actual)[1:]
         mean = np.add.reduceat(values * policies[number][1:], player.first[:-1] - 1)
         np.testing.assert_allclose(values - np.repeat(mean, np.diff(player.first)), regrets[number][1:], atol=1e-12)
 
@@ -107,22 +107,22 @@ def test_head_to_head(name: str) -> None:
     game, layouts = sequence_form.sequence_form(tree)
     first, second = random_policies(tree, 0), random_policies(tree, 1)
     levels = [tabular_policies.to_levels(tree, layouts, own) for own in (first, second)]
-    found = jax.jit(best_response.head_to_head)(game, levels[0], levels[1])
+    actual = jax.jit(best_response.head_to_head)(game, levels[0], levels[1])
     slow = [explicit.from_arrays(tree, own) for own in (first, second)]
     for player in range(len(tree.players)):
-        np.testing.assert_allclose(found[player], explicit.expected(root, slow[1] | own_part(slow[0], player)))
+        np.testing.assert_allclose(actual[player], explicit.expected(root, slow[1] | own_part(slow[0], player)))
 
 
 def test_a_batch_of_profiles() -> None:
     tree, _ = explicit.load_game("kuhn_poker")
     game, layouts = sequence_form.sequence_form(tree)
     several = [random_policies(tree, seed) for seed in range(3)]
-    stacked = [np.stack(own, axis=-1) for own in zip(*several, strict=True)]
-    found = evaluate(game, tabular_policies.to_levels(tree, layouts, stacked))
+    stacked = [np.stack(policy, axis=-1) for policy in zip(*several, strict=True)]
+    evaluation = evaluate(game, tabular_policies.to_levels(tree, layouts, stacked))
     for number, policies in enumerate(several):
         alone = evaluate(game, tabular_policies.to_levels(tree, layouts, policies))
-        np.testing.assert_allclose(found.best_response_value[:, number], alone.best_response_value)
-        np.testing.assert_allclose(found.value[:, number], alone.value)
+        np.testing.assert_allclose(evaluation.best_response_value[:, number], alone.best_response_value)
+        np.testing.assert_allclose(evaluation.value[:, number], alone.value)
 
 
 def test_payoff_variants_are_a_batch() -> None:
@@ -133,13 +133,17 @@ def test_payoff_variants_are_a_batch() -> None:
         variants = rng.normal(size=(*tree.terminals.payoff.shape, 2))
         game, layouts = sequence_form.sequence_form(tree, variants)
         policies = random_policies(tree, 0)
-        profile = tabular_policies.to_levels(tree, layouts, [np.stack([own, own], axis=-1) for own in policies])
-        found = evaluate(game, profile)
+        profile = tabular_policies.to_levels(
+            tree, layouts, [np.stack([policy, policy], axis=-1) for policy in policies]
+        )
+        evaluation = evaluate(game, profile)
         for number in range(2):
             alone, _ = sequence_form.sequence_form(tree, variants[..., number])
             single = evaluate(alone, tabular_policies.to_levels(tree, layouts, policies))
-            np.testing.assert_allclose(found.best_response_value[:, number], single.best_response_value, atol=1e-12)
-            np.testing.assert_allclose(found.value[:, number], single.value, atol=1e-12)
+            np.testing.assert_allclose(
+                evaluation.best_response_value[:, number], single.best_response_value, atol=1e-12
+            )
+            np.testing.assert_allclose(evaluation.value[:, number], single.value, atol=1e-12)
 
 
 def test_a_batch_with_a_player_without_a_choice() -> None:
@@ -173,8 +177,8 @@ def test_exploitability_of_open_spiels_games(name: str) -> None:
     tree = open_spiel_tree.build_tree(theirs)
     for policies in [random_policies(tree, 0), *([averages(tree, 10)] if name == "kuhn_poker" else [])]:
         table = policy_tables.to_open_spiel(tree, policies, theirs).to_dict()
-        found = pyspiel.nash_conv(theirs, pyspiel.TabularPolicy(table), use_state_get_policy=True)
-        assert nash_conv(tree, policies) == pytest.approx(found, abs=1e-6)
+        actual = pyspiel.nash_conv(theirs, pyspiel.TabularPolicy(table), use_state_get_policy=True)
+        assert nash_conv(tree, policies) == pytest.approx(actual, abs=1e-6)
         assert nash_conv(tree, policies) / 2 == pytest.approx(
             pyspiel.exploitability(theirs, pyspiel.TabularPolicy(table)), abs=1e-6
         )
@@ -201,13 +205,13 @@ def test_serialised_goofspiel_is_worth_the_same() -> None:
     assert together.information_sets == turns.information_sets
     assert list(together.information_sets.values()) == list(ours.information_sets.values())
     for iterations in (1, 10):
-        found = [nash_conv(tree, averages(tree, iterations)) for tree in (together, turns, ours)]
-        assert found[0] == pytest.approx(found[1], abs=1e-9)
-        assert 50 * found[0] == pytest.approx(found[2], abs=1e-7)  # a win is 1 there, 100 against 0 here
+        actual = [nash_conv(tree, averages(tree, iterations)) for tree in (together, turns, ours)]
+        assert actual[0] == pytest.approx(actual[1], abs=1e-9)
+        assert 50 * actual[0] == pytest.approx(actual[2], abs=1e-7)  # a win is 1 there, 100 against 0 here
     policies = random_policies(turns, 0)
     table = policy_tables.to_open_spiel_table(turns, policies)
     theirs = pyspiel.load_game(f"turn_based_simultaneous_game(game={name})")
     full = policy_tables.to_open_spiel(turns, policies, theirs).to_dict()
     assert table.keys() <= full.keys()
-    found = pyspiel.nash_conv(theirs, pyspiel.TabularPolicy(full), use_state_get_policy=True)
-    assert nash_conv(turns, policies) == pytest.approx(found, abs=1e-6)
+    actual = pyspiel.nash_conv(theirs, pyspiel.TabularPolicy(full), use_state_get_policy=True)
+    assert nash_conv(turns, policies) == pytest.approx(actual, abs=1e-6)

@@ -148,10 +148,10 @@ def test_convergence(spec: str, name: str, iterations: int, bound: float, value:
     tree, _ = explicit.load_game(spec) if spec != "leduc_poker" else (unroll.unroll(games.compile_game(spec)), None)
     game, _ = sequence_form.sequence_form(tree)
     state = run(game, cfr.init(game), SETTINGS[name], iterations)
-    found = evaluate(game, state)
-    assert float(found.nash_conv) / 2 < bound
-    assert float(found.nash_conv) >= -1e-12
-    assert float(found.value[0]) == pytest.approx(value, abs=2 * bound)
+    evaluation = evaluate(game, state)
+    assert float(evaluation.nash_conv) / 2 < bound
+    assert float(evaluation.nash_conv) >= -1e-12
+    assert float(evaluation.value[0]) == pytest.approx(value, abs=2 * bound)
 
 
 def test_the_bound_on_regret() -> None:
@@ -180,8 +180,8 @@ def test_fictitious_play_answers_averages() -> None:
         state = advance(game, state, regret_matching.Settings(), alternating=False)
         answer = explicit.from_arrays(tree, tabular_policies.from_levels(tree, layouts, state.policy))
         for player in (0, 1):
-            others = {key: own for key, own in before.items() if key[0] != player}
-            got = explicit.expected(root, others | {key: own for key, own in answer.items() if key[0] == player})
+            others = {key: chosen for key, chosen in before.items() if key[0] != player}
+            got = explicit.expected(root, others | {key: chosen for key, chosen in answer.items() if key[0] == player})
             best = max(explicit.expected(root, others | pure)[player] for pure in explicit.pure_policies(root, player))
             assert got[player] == pytest.approx(best)
 
@@ -207,7 +207,7 @@ def test_a_batch_is_a_loop(spec: str) -> None:
     batch = cfr.init(game, (3,))
     for _ in range(8):
         batch = step(game, batch, together)
-    found = evaluate(game, batch)
+    evaluation = evaluate(game, batch)
     for number in range(3):
         alone = regret_matching.Settings(*(float(values[number]) for values in (alpha, beta, gamma, optimism)))
         state = cfr.init(game)
@@ -217,8 +217,8 @@ def test_a_batch_is_a_loop(spec: str) -> None:
         one = jax.tree.map(lambda leaf, n=number: leaf[..., n] if leaf.ndim else leaf, batch)
         for ours, theirs in zip(jax.tree.leaves(one), jax.tree.leaves(state), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(found.value[:, number], single.value, atol=1e-9)
-        np.testing.assert_allclose(found.nash_conv[number], single.nash_conv, atol=1e-9)
+        np.testing.assert_allclose(evaluation.value[:, number], single.value, atol=1e-9)
+        np.testing.assert_allclose(evaluation.nash_conv[number], single.nash_conv, atol=1e-9)
 
 
 def test_vmap_is_a_loop() -> None:

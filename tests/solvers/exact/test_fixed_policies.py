@@ -37,17 +37,17 @@ def _best_value(task: tasks.TreeTask, given: tabular_policies.Policies, steps: i
         fixed[np.arange(len(early)), player.parent[owner[early - 1]]] -= policy[early]
         plans.append(scipy.sparse.vstack([*rows, scipy.sparse.csr_array(fixed)]).tocsr())
         sides.append(np.array([*right, *[0.0] * len(early)]))
-    own, others = plans
-    found = scipy.optimize.linprog(
-        np.concatenate([np.zeros(own.shape[1]), -sides[1]]),
+    plan, others = plans
+    optimum = scipy.optimize.linprog(
+        np.concatenate([np.zeros(plan.shape[1]), -sides[1]]),
         A_ub=scipy.sparse.hstack([-payoffs.T, others.T]).tocsc(),
         b_ub=np.zeros(others.shape[1]),
-        A_eq=scipy.sparse.hstack([own, scipy.sparse.csr_array((own.shape[0], others.shape[0]))]).tocsc(),
+        A_eq=scipy.sparse.hstack([plan, scipy.sparse.csr_array((plan.shape[0], others.shape[0]))]).tocsc(),
         b_eq=sides[0],
-        bounds=[(0, None)] * own.shape[1] + [(None, None)] * others.shape[0],
+        bounds=[(0, None)] * plan.shape[1] + [(None, None)] * others.shape[0],
     )
-    assert found.status == 0
-    return float(-found.fun)
+    assert optimum.status == 0
+    return float(-optimum.fun)
 
 
 @pytest.mark.parametrize(("game", "steps"), [("kuhn_poker", 3), ("goofspiel:cards=3", 1)])
@@ -56,16 +56,16 @@ def test_the_rest_is_solved(game: str, steps: int) -> None:
     given = _drawn(task, 0, (BATCH,))
     is_given = fixed_policies.infosets_before(task.tree, task.layouts, steps)
     levels = tabular_policies.to_levels(task.tree, task.layouts, given)
-    run = jax.jit(lambda own: fixed_policies.solve_remaining(task.form, own, is_given, 2_000))
-    found = tabular_policies.from_levels(task.tree, task.layouts, run(levels))
+    run = jax.jit(lambda policy: fixed_policies.solve_remaining(task.form, policy, is_given, 2_000))
+    actual = tabular_policies.from_levels(task.tree, task.layouts, run(levels))
     assert any((player.step < steps).any() for player in task.tree.players)
-    for player, own, before in zip(task.tree.players, found, given, strict=True):
+    for player, policy, before in zip(task.tree.players, actual, given, strict=True):
         early = np.repeat(player.step < steps, np.diff(player.first))
         assert not early.all()
-        np.testing.assert_allclose(own[1:][early], before[1:][early], atol=1e-5)
+        np.testing.assert_allclose(policy[1:][early], before[1:][early], atol=1e-5)
     for lane in range(BATCH):
-        value = task.metrics(tuple(own[:, lane] for own in found)).value[0]
-        best = _best_value(task, tuple(own[:, lane] for own in given), steps)
+        value = task.metrics(tuple(policy[:, lane] for policy in actual)).value[0]
+        best = _best_value(task, tuple(policy[:, lane] for policy in given), steps)
         assert abs(value - best) < 2e-3 * np.ptp(task.payoff_range)
     # Other fixed policies have another value: the comparison depends on them.
     free = lp.solve(task.tree).value[0]
@@ -82,12 +82,12 @@ def test_each_lane_has_its_own_sets() -> None:
         fixed_policies.infosets_before(task.tree, task.layouts, 0),
     )
     flags = jax.tree.map(lambda a, b: jnp.stack([a, b], axis=-1), every, none)
-    found = tabular_policies.from_levels(
+    actual = tabular_policies.from_levels(
         task.tree,
         task.layouts,
-        jax.jit(lambda own: fixed_policies.solve_remaining(task.form, own, flags, 1_000))(levels),
+        jax.jit(lambda policy: fixed_policies.solve_remaining(task.form, policy, flags, 1_000))(levels),
     )
-    np.testing.assert_allclose(found[0][:, 0], given[0][:, 0], atol=1e-5)
-    metrics = task.metrics(tuple(own[:, 1] for own in found))
+    np.testing.assert_allclose(actual[0][:, 0], given[0][:, 0], atol=1e-5)
+    metrics = task.metrics(tuple(policy[:, 1] for policy in actual))
     assert sum(metrics.improvements) / 2 < 1e-3
     assert abs(metrics.value[0] + 1 / 18) < 1e-3  # Kuhn (1950)

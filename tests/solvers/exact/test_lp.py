@@ -30,8 +30,8 @@ def tree_of(spec: str) -> game_tree.GameTree:
 
 def evaluated(tree: game_tree.GameTree, policies: tabular_policies.Policies) -> best_response.Evaluation:
     game, layouts = sequence_form.sequence_form(tree)
-    found: best_response.Evaluation = evaluate(game, tabular_policies.to_levels(tree, layouts, policies))
-    return found
+    evaluation: best_response.Evaluation = evaluate(game, tabular_policies.to_levels(tree, layouts, policies))
+    return evaluation
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def evaluated(tree: game_tree.GameTree, policies: tabular_policies.Policies) -> 
 )
 def test_known_values(spec: str, value: float) -> None:
     tree = tree_of(spec)
-    found = lp.solve(tree)
-    assert list(found.value) == pytest.approx([value, -value], abs=1e-9)
-    judged = evaluated(tree, found.policies)
+    solved = lp.solve(tree)
+    assert list(solved.value) == pytest.approx([value, -value], abs=1e-9)
+    judged = evaluated(tree, solved.policies)
     assert float(judged.value[0]) == pytest.approx(value, abs=1e-9)
     assert float(judged.nash_conv) < 1e-9
 
@@ -63,9 +63,9 @@ def test_known_values(spec: str, value: float) -> None:
 )
 def test_matrix_games(spec: str, policy: dict[str, float]) -> None:
     tree = tree_of(spec)
-    found = lp.solve(tree)
-    for player, own in zip(tree.players, found.policies, strict=True):
-        assert dict(zip(player.options(0), own[1:].tolist(), strict=True)) == pytest.approx(policy)
+    solved = lp.solve(tree)
+    for player, chosen in zip(tree.players, solved.policies, strict=True):
+        assert dict(zip(player.options(0), chosen[1:].tolist(), strict=True)) == pytest.approx(policy)
 
 
 def test_simple_poker() -> None:
@@ -104,7 +104,7 @@ def test_where_a_player_never_comes_it_answers_well() -> None:
             values = counterfactual_values(game, profile, number)
             best = jitted_best_response(game, profile, number)[0]
             answered = counterfactual_values(
-                game, tuple(best if n == number else own for n, own in enumerate(profile)), number
+                game, tuple(best if n == number else chosen for n, chosen in enumerate(profile)), number
             )
             for level, (ours, theirs) in enumerate(zip(values, answered, strict=True)):
                 is_option = np.asarray(game.players[number].uniform[level]) > 0
@@ -114,9 +114,9 @@ def test_where_a_player_never_comes_it_answers_well() -> None:
 
 
 def test_players_without_a_choice() -> None:
-    found = lp.solve(unroll.unroll(sheets.compile_text(sheets.DEAD_END), unplayable="end"))
-    assert list(found.value) == pytest.approx([50, -50])
-    assert found.policies[1].tolist() == [1.0]
+    solved = lp.solve(unroll.unroll(sheets.compile_text(sheets.DEAD_END), unplayable="end"))
+    assert list(solved.value) == pytest.approx([50, -50])
+    assert solved.policies[1].tolist() == [1.0]
 
 
 def test_what_cannot_be_solved() -> None:

@@ -11,7 +11,7 @@ Floats = matrix_games.Floats
 
 def value_by_scipy(payoff: Floats) -> float:
     rows, columns = payoff.shape
-    found = scipy.optimize.linprog(
+    optimum = scipy.optimize.linprog(
         np.append(np.zeros(rows), -1.0),
         A_ub=np.hstack([-payoff.T, np.ones((columns, 1))]),
         b_ub=np.zeros(columns),
@@ -20,7 +20,7 @@ def value_by_scipy(payoff: Floats) -> float:
         bounds=[(0, None)] * rows + [(None, None)],
         method="highs",
     )
-    return float(-found.fun)
+    return float(-optimum.fun)
 
 
 def check(payoff: Floats, games: matrix_games.MatrixGames) -> None:

@@ -82,14 +82,14 @@ def test_it_is_the_game_with_a_toss_at_the_start(spec: str, player: int) -> None
     policies = random_policies(tree, 1)
     model = explicit.from_arrays(tree, policies)
     tossed = explicit.ChanceNode([(0.3, bound(root, player, model)), (0.7, root)])
-    found = restricted_nash.restricted_tree(tree, restricted_nash.Restriction(player, policies[player], 0.3))
-    test_cfr.assert_same_run(found, tossed, test_cfr.SETTINGS["dcfr"], 6)
+    actual = restricted_nash.restricted_tree(tree, restricted_nash.Restriction(player, policies[player], 0.3))
+    test_cfr.assert_same_run(actual, tossed, test_cfr.SETTINGS["dcfr"], 6)
 
 
 def matrix_value(payoff: np.ndarray, column: np.ndarray, p: float) -> float:
     """max over x of p x'Ac + (1 - p) min of x'A, by a linear program in x and that minimum."""
     rows, columns = payoff.shape
-    found = scipy.optimize.linprog(
+    optimum = scipy.optimize.linprog(
         np.concatenate([-p * payoff @ column, [p - 1]]),
         A_ub=np.hstack([-payoff.T, np.ones((columns, 1))]),
         b_ub=np.zeros(columns),
@@ -97,7 +97,7 @@ def matrix_value(payoff: np.ndarray, column: np.ndarray, p: float) -> float:
         b_eq=[1],
         bounds=[(0, None)] * rows + [(None, None)],
     )
-    return float(-found.fun)
+    return float(-optimum.fun)
 
 
 # Goals of Shafiei Khadem (2010), Table 3.3, less 50: paper, rock, scissors against the same.
@@ -177,12 +177,12 @@ def test_a_mixture_gets_what_drawing_before_the_game_gets(spec: str) -> None:
     task = task_of(spec)
     first, second, against = (random_policies(task.tree, seed) for seed in (3, 4, 5))
     weights = np.array([0, 0.2, 0.7, 1])
-    found = restricted_nash.mix_policies(task.tree.players[0], first[0], second[0], weights)
+    actual = restricted_nash.mix_policies(task.tree.players[0], first[0], second[0], weights)
     ends = [restricted_nash.evaluate_trade_off(task, 1, against[1], own[0]).exploitation for own in (first, second)]
-    got = restricted_nash.evaluate_trade_off(task, 1, against[1], found)
+    got = restricted_nash.evaluate_trade_off(task, 1, against[1], actual)
     np.testing.assert_allclose(got.exploitation, (1 - weights) * ends[0] + weights * ends[1], atol=1e-12)
-    tabular_policies.validate(task.tree.players[0], found)
-    slow = explicit.from_arrays(task.tree, (found[:, 1], against[1]))
+    tabular_policies.validate(task.tree.players[0], actual)
+    slow = explicit.from_arrays(task.tree, (actual[:, 1], against[1]))
     assert explicit.expected(explicit.load_game(spec)[1], slow)[0] == pytest.approx(got.exploitation[1])
 
 
@@ -218,19 +218,19 @@ def test_the_command_and_going_on(folder: pathlib.Path, capsys: pytest.CaptureFi
     assert (where / result_folder.MODEL).exists()
     (folder / "rock.csv").unlink()  # the result has a copy
     assert cli.main(["solve", "--resume", str(where), "--iterations", "500", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["iterations"] == 500
-    told = found["restricted"]
-    assert (told["model"], told["responder"], told["p"]) == ("player2", "player1", 0.5)
-    assert found["value"]["player1"] == pytest.approx(matrix_value(BIASED, np.array([0, 1, 0]), 0.5), abs=0.05)
+    output = json.loads(capsys.readouterr().out)
+    assert output["iterations"] == 500
+    reported = output["restricted"]
+    assert (reported["model"], reported["responder"], reported["p"]) == ("player2", "player1", 0.5)
+    assert output["value"]["player1"] == pytest.approx(matrix_value(BIASED, np.array([0, 1, 0]), 0.5), abs=0.05)
     # Paper with 15/16, rock with 1/16: as much as scissors and paper of a free opponent leave it.
-    assert told["exploitation_goal"] == pytest.approx(73.4375, abs=0.1)
-    assert told["worst_goal"] == pytest.approx(48.4375, abs=0.1)
-    assert told["exploitability"] == pytest.approx(told["game_value"] - told["worst"])
+    assert reported["exploitation_goal"] == pytest.approx(73.4375, abs=0.1)
+    assert reported["worst_goal"] == pytest.approx(48.4375, abs=0.1)
+    assert reported["exploitability"] == pytest.approx(reported["game_value"] - reported["worst"])
     assert cli.main(["evaluate", str(where), "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
-    assert again["exploitability"] == pytest.approx(found["exploitability"], abs=1e-4)
-    assert again["restricted"]["exploitation"] == pytest.approx(told["exploitation"])
+    assert again["exploitability"] == pytest.approx(output["exploitability"], abs=1e-4)
+    assert again["restricted"]["exploitation"] == pytest.approx(reported["exploitation"])
     result_folder.write_model(where, np.array([1, 1, 0, 0.0]))
     assert cli.main(["evaluate", str(where)]) == 1
     assert "another model than config.json says" in capsys.readouterr().err
@@ -244,11 +244,11 @@ def test_the_other_player_and_its_words(folder: pathlib.Path, capsys: pytest.Cap
         )
         == 0
     )
-    told = capsys.readouterr().out
-    assert "exploitability in the restricted game" in told
-    assert "player1 plays the model with probability 1; the payoff of player2 is" in told
-    assert "25.000000 (goal 75.0000) against the model" in told
-    assert "-5.000000 (goal 45.0000) against a best response, 5 below the value of the game" in told
+    printed = capsys.readouterr().out
+    assert "exploitability in the restricted game" in printed
+    assert "player1 plays the model with probability 1; the payoff of player2 is" in printed
+    assert "25.000000 (goal 75.0000) against the model" in printed
+    assert "-5.000000 (goal 45.0000) against a best response, 5 below the value of the game" in printed
 
 
 @pytest.mark.parametrize(
@@ -280,9 +280,9 @@ def test_mistakes(
     )
     result_folder.write_config(folder / "kuhn", config)
     assert cli.main(["solve", "biased_rps", *arguments]) == code
-    told = capsys.readouterr()
-    assert message in told.err
-    assert told.out == ""
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.out == ""
     assert not (folder / "results").exists()
 
 

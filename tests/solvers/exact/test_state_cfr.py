@@ -30,8 +30,8 @@ def test_iterations_are_those_of_the_tree_where_nothing_merges(name: str, player
         for _ in range(6):
             before, state = on_tree.advance(before, 2), on_states.advance(state, 2)
             expected = on_tree.policies(before)
-            found = state_policies.to_tree(on_states.policies(state), graph, game, tree)
-            for one, other in zip(found, expected, strict=True):
+            actual = state_policies.to_tree(on_states.policies(state), graph, game, tree)
+            for one, other in zip(actual, expected, strict=True):
                 np.testing.assert_allclose(one, other, atol=1e-9)
 
 
@@ -46,9 +46,9 @@ def test_both_orders_of_updates_are_those_of_the_tree(alternating: bool) -> None
         on_tree = tree_solvers.FullSolver(tasks.make_tree_task("rps", tree), algorithm)
         on_states = state_solver.StateSolver(tasks.make_state_task(game), algorithms.on_states(algorithm))
         expected = on_tree.policies(on_tree.advance(on_tree.init(), 7))
-        found = on_states.policies(on_states.advance(on_states.init(), 7))
+        actual = on_states.policies(on_states.advance(on_states.init(), 7))
         for one, other in zip(
-            state_policies.to_tree(found, state_graph.build(game), game, tree), expected, strict=True
+            state_policies.to_tree(actual, state_graph.build(game), game, tree), expected, strict=True
         ):
             np.testing.assert_allclose(one, other, atol=1e-9)
 

@@ -53,9 +53,9 @@ class Model:
         self.hash_fn = hash_fn
         self.rows: dict[Key, int] = {}
 
-    def insert(self, keys: list[Key], wanted: list[bool]) -> None:
+    def insert(self, keys: list[Key], to_insert: list[bool]) -> None:
         padded_keys = keys + [(7, 7)] * (WIDTH - len(keys))
-        flags = wanted + [False] * (WIDTH - len(keys))
+        flags = to_insert + [False] * (WIDTH - len(keys))
         self.table, row_array, new_array = insert(
             self.table, words(padded_keys), jnp.asarray(flags), hash_fn=self.hash_fn
         )
@@ -81,9 +81,9 @@ class Model:
         known = list(self.rows)
         for start in range(0, len(known) + 1, WIDTH):
             part = known[start : start + WIDTH]
-            found = lookup(self.table, words(part + [(8, 8)] * (WIDTH - len(part))), hash_fn=self.hash_fn)
+            actual = lookup(self.table, words(part + [(8, 8)] * (WIDTH - len(part))), hash_fn=self.hash_fn)
             expected = [self.rows[key] for key in part] + [self.rows.get((8, 8), -1)] * (WIDTH - len(part))
-            assert found.tolist() == expected
+            assert actual.tolist() == expected
 
 
 small = st.integers(0, 3)
@@ -97,7 +97,7 @@ def test_it_is_a_dictionary(hash_name: str, calls: list[list[tuple[Key, bool]]])
     """In a table of 64 entries, which some of the examples fill; with few places there are many collisions."""
     model = Model(6, HASH_FNS[hash_name])
     for offered in calls:
-        model.insert([key for key, _ in offered], [wanted for _, wanted in offered])
+        model.insert([key for key, _ in offered], [expected for _, expected in offered])
 
 
 @pytest.mark.parametrize("hash_name", HASH_FNS)
@@ -201,11 +201,11 @@ def test_under_vmap() -> None:
     """Several tables with separate keys behave as one by one."""
     keys = jnp.stack([random_keys(300, seed) for seed in range(3)])
     tables: Any = jax.tree.map(lambda x: jnp.stack([x] * 3), hash_table.init(9))
-    wanted = jnp.asarray(np.random.default_rng(0).random((3, 300)) < 0.9)
-    many, rows, new = jax.jit(jax.vmap(hash_table.insert))(tables, keys, wanted)
+    to_insert = jnp.asarray(np.random.default_rng(0).random((3, 300)) < 0.9)
+    many, rows, new = jax.jit(jax.vmap(hash_table.insert))(tables, keys, to_insert)
     looked_up = jax.jit(jax.vmap(hash_table.lookup))(many, keys)
     for n in range(3):
-        one, expected, expected_new = insert(hash_table.init(9), keys[n], wanted[n])
+        one, expected, expected_new = insert(hash_table.init(9), keys[n], to_insert[n])
         assert np.array_equal(rows[n], expected)
         assert np.array_equal(new[n], expected_new)
         assert np.array_equal(looked_up[n], lookup(one, keys[n]))

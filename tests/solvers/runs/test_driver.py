@@ -27,10 +27,10 @@ def points(task: tasks.TreeTask, stop: driver.StopCondition, every: int | None =
 
 
 def test_stops_after_the_iterations(kuhn: tasks.TreeTask) -> None:
-    found = points(kuhn, driver.StopCondition(iterations=37))
-    assert found[0].metrics.iterations == 0
-    assert found[-1].metrics.iterations == 37
-    assert int(found[-1].state.t) == 37
+    measured = points(kuhn, driver.StopCondition(iterations=37))
+    assert measured[0].metrics.iterations == 0
+    assert measured[-1].metrics.iterations == 37
+    assert int(measured[-1].state.t) == 37
 
 
 def test_zero_iterations_are_the_uniform_policy(kuhn: tasks.TreeTask) -> None:
@@ -41,17 +41,17 @@ def test_zero_iterations_are_the_uniform_policy(kuhn: tasks.TreeTask) -> None:
 
 
 def test_stops_at_the_target(kuhn: tasks.TreeTask) -> None:
-    found = points(kuhn, driver.StopCondition(target=1e-3))
-    last = found[-1].metrics.exploitability
+    measured = points(kuhn, driver.StopCondition(target=1e-3))
+    last = measured[-1].metrics.exploitability
     assert last is not None
     assert last <= 1e-3
-    assert all(point.metrics.error > 1e-3 for point in found[1:-1])
+    assert all(point.metrics.error > 1e-3 for point in measured[1:-1])
 
 
 def test_stops_after_the_time(kuhn: tasks.TreeTask) -> None:
-    found = points(kuhn, driver.StopCondition(seconds=0.05))
-    assert found[-1].metrics.seconds >= 0.05
-    assert found[-1].metrics.iterations > 100
+    measured = points(kuhn, driver.StopCondition(seconds=0.05))
+    assert measured[-1].metrics.seconds >= 0.05
+    assert measured[-1].metrics.iterations > 100
 
 
 def test_without_a_limit_a_thousand() -> None:
@@ -60,8 +60,8 @@ def test_without_a_limit_a_thousand() -> None:
 
 
 def test_metrics_where_they_are_wanted(kuhn: tasks.TreeTask) -> None:
-    found = points(kuhn, driver.StopCondition(iterations=50), every=20)
-    assert [point.metrics.iterations for point in found] == [0, 20, 40, 50]
+    measured = points(kuhn, driver.StopCondition(iterations=50), every=20)
+    assert [point.metrics.iterations for point in measured] == [0, 20, 40, 50]
 
 
 def test_chunks_do_not_matter(kuhn: tasks.TreeTask) -> None:
@@ -116,7 +116,7 @@ def test_the_horizon_is_the_iterations() -> None:
     assert algorithms.configure(algorithms.find("hs-dcfr"), 250, {"horizon": 10.0}).settings.horizon == 10
 
 
-@pytest.mark.parametrize("name", [name for name, found in algorithms.ALGORITHMS.items() if found.step is not None])
+@pytest.mark.parametrize("name", [name for name, preset in algorithms.ALGORITHMS.items() if preset.step is not None])
 def test_every_algorithm_solves_kuhn(kuhn: tasks.TreeTask, name: str) -> None:
     run = solver_run.Run(kuhn, algorithms.configure(algorithms.find(name), 1_000, {}))
     *_, last = run.snapshots(driver.StopCondition(iterations=1_000))
@@ -144,12 +144,12 @@ def test_going_on_is_as_if_never_stopped(kuhn: tasks.TreeTask, tmp_path: pathlib
     second = solver_run.Run(kuhn, config.algorithm, folder, resume=True)
     assert second.seconds == first.seconds
     list(second.snapshots(driver.StopCondition(iterations=80)))
-    found = second.finish()
+    finished = second.finish()
     assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), whole.state, second.state))
     counts = [row.iterations for row in result_folder.read_metrics(folder, 2)]
     assert counts == sorted(set(counts))
     assert (counts[0], counts[-1]) == (0, 80)
-    assert [row.iterations for row in found.metrics] == counts
+    assert [row.iterations for row in finished.metrics] == counts
 
 
 def test_a_killed_run_loses_only_what_came_after_its_checkpoint(kuhn: tasks.TreeTask, tmp_path: pathlib.Path) -> None:
@@ -192,9 +192,9 @@ def test_nothing_to_choose(tmp_path: pathlib.Path) -> None:
     task = tasks.make_tree_task(game_spec.GameSpec(str(sheet)))
     run = solver_run.Run(task, algorithms.find("dcfr"), folder_of(tmp_path))
     list(run.snapshots(driver.StopCondition(iterations=3)))
-    found = run.finish()
-    assert found.goals == (70.0, 30.0)
-    assert found.exploitability == 0.0
+    finished = run.finish()
+    assert finished.goals == (70.0, 30.0)
+    assert finished.exploitability == 0.0
 
 
 @pytest.mark.parametrize(("name", "value"), [("alpha", math.nan), ("gamma", math.inf), ("exploration", math.nan)])
@@ -204,18 +204,18 @@ def test_settings_must_be_numbers(name: str, value: float) -> None:
 
 
 def test_enormous_exponents_are_the_last_policy(kuhn: tasks.TreeTask) -> None:
-    found = []
+    collected = []
     for gamma in (1e4, 1e6):  # the largest that is accepted
         solver = solver_run.make_solver(kuhn, algorithms.configure(algorithms.find("dcfr"), None, {"gamma": gamma}))
-        found.append(solver.measure(solver.advance(solver.init(), 50), 0.0).value)
-    assert found[0] == pytest.approx(found[1])
+        collected.append(solver.measure(solver.advance(solver.init(), 50), 0.0).value)
+    assert collected[0] == pytest.approx(collected[1])
 
 
 def test_files_of_a_result(kuhn: tasks.TreeTask, tmp_path: pathlib.Path) -> None:
     folder = folder_of(tmp_path)
     run = solver_run.Run(kuhn, algorithms.find("cfr+"), folder)
     list(run.snapshots(driver.StopCondition(iterations=20)))
-    found = run.finish()
+    finished = run.finish()
     assert {path.name for path in folder.iterdir()} == {
         "config.json",
         "metrics.csv",
@@ -229,10 +229,10 @@ def test_files_of_a_result(kuhn: tasks.TreeTask, tmp_path: pathlib.Path) -> None
     assert config["settings"]["beta"] == "-inf"
     assert set(config["versions"]) == {"gdlx", "jax", "numpy", "python"}
     again = policy_files.load_policies(folder, kuhn.game, kuhn.tree)
-    for ours, theirs in zip(found.policies, again, strict=True):
+    for ours, theirs in zip(finished.policies, again, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
     measured = kuhn.metrics(again)
-    assert measured.exploitability == pytest.approx(found.exploitability, abs=1e-6)
+    assert measured.exploitability == pytest.approx(finished.exploitability, abs=1e-6)
 
 
 def test_folders_are_never_shared(tmp_path: pathlib.Path) -> None:

@@ -65,9 +65,9 @@ def test_old_results_are_resumed(solved: pathlib.Path, capsys: pytest.CaptureFix
 def test_old_sweeps_are_resumed(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(OLD / "sweep", tmp_path / "sweep")
     assert cli.main(["sweep", str(OLD / "sweep.toml"), "--results", str(tmp_path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["cells"], told["earlier"], told["failed"]) == (1, 1, [])
-    with open(told["table"], newline="") as file:
+    output = json.loads(capsys.readouterr().out)
+    assert (output["cells"], output["earlier"], output["failed"]) == (1, 1, [])
+    with open(output["table"], newline="") as file:
         last = list(csv.DictReader(file))[-1]
     assert (float(last["improvement_1"]), float(last["improvement_2"])) == pytest.approx(IMPROVEMENTS, abs=1e-6)
 

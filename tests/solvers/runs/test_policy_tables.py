@@ -65,15 +65,15 @@ def test_older_tables_are_still_read() -> None:
 
 def test_rows_in_any_order_and_rounded() -> None:
     tree, policies = some("kuhn_poker")
-    head, *lines = policy_tables.to_csv(tree, tuple(np.round(own, 5) for own in policies)).splitlines()
-    found = policy_tables.from_csv(tree, "\r\n".join([head, *reversed(lines)]))
-    for player, own, other in zip(tree.players, found, policies, strict=True):
-        assert own == pytest.approx(other, abs=2e-5)
-        np.testing.assert_allclose(np.add.reduceat(own[1:], player.first[:-1] - 1), 1, atol=1e-15)
+    head, *lines = policy_tables.to_csv(tree, tuple(np.round(policy, 5) for policy in policies)).splitlines()
+    actual = policy_tables.from_csv(tree, "\r\n".join([head, *reversed(lines)]))
+    for player, policy, other in zip(tree.players, actual, policies, strict=True):
+        assert policy == pytest.approx(other, abs=2e-5)
+        np.testing.assert_allclose(np.add.reduceat(policy[1:], player.first[:-1] - 1), 1, atol=1e-15)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         (r"probability\n", "chance\n", "lacks the column probability"),
         (r"player1,2,\(dealt queen\),bet", "player9,2,(dealt queen),bet", "line 2: kuhn_poker has no player 'player9'"),
@@ -92,11 +92,11 @@ def test_rows_in_any_order_and_rounded() -> None:
         (r"queen\),bet", '"queen"x,bet', "is not CSV|no information set"),
     ],
 )
-def test_wrong_csv(old: str, new: str, told: str) -> None:
+def test_wrong_csv(old: str, new: str, message: str) -> None:
     tree, policies = some("kuhn_poker")
     text, count = re.subn(old, new, policy_tables.to_csv(tree, policies), count=1)
     assert count == 1
-    with pytest.raises(tabular_policies.PolicyError, match=told if "|" in told else re.escape(told)):
+    with pytest.raises(tabular_policies.PolicyError, match=message if "|" in message else re.escape(message)):
         policy_tables.from_csv(tree, text)
 
 
@@ -111,7 +111,7 @@ def test_long_numbers_are_shortened() -> None:
 def test_wrong_json() -> None:
     tree, policies = some("kuhn_poker")
     good = policy_tables.to_json(tree, policies)
-    for table, told in [
+    for table, reported in [
         ([], "the policy table is not an object"),
         ({}, "policy is not an object"),
         ({"policy": {"player1": 3}}, "policy.player1 is not a list"),
@@ -122,7 +122,7 @@ def test_wrong_json() -> None:
         ({"policy": {"player1": good["policy"]["player1"]}}, "at '(dealt queen); (opponent_did check)' of player2"),
         ({"policy": {}}, "nor of 11 others"),
     ]:
-        with pytest.raises(tabular_policies.PolicyError, match=re.escape(told)):
+        with pytest.raises(tabular_policies.PolicyError, match=re.escape(reported)):
             policy_tables.from_json(tree, table)
 
 
@@ -171,10 +171,10 @@ def test_a_policy_of_open_spiels_solver() -> None:
         solver.evaluate_and_update_policy()
     tree = open_spiel_tree.build_tree(game)
     averages = solver.tabular_average_policy()
-    found = policy_tables.from_open_spiel(tree, averages)
+    actual = policy_tables.from_open_spiel(tree, averages)
     for number, state in enumerate(policy_tables.information_state_strings(tree.players[0])):
-        own = slice(tree.players[0].first[number], tree.players[0].first[number + 1])
-        assert found[0][own].tolist() == pytest.approx([p for _, p in averages.policy_table()[state]])
+        player = slice(tree.players[0].first[number], tree.players[0].first[number + 1])
+        assert actual[0][player].tolist() == pytest.approx([p for _, p in averages.policy_table()[state]])
 
 
 def test_wrong_policies_of_open_spiel() -> None:

@@ -55,8 +55,8 @@ def test_long_games_do_not_overflow(tmp_path: pathlib.Path) -> None:
         "(<= (goal left 100) (true luck)) (<= (goal left 0) (not (true luck)))\n"
         "(<= (goal right 0) (true luck)) (<= (goal right 100) (not (true luck)))\n"
     )
-    found = gdlx.solve(str(sheet), "os-mccfr", iterations=3, table=16, batch=32, max_steps=60)
-    assert np.isfinite(found.value).all()
+    solved = gdlx.solve(str(sheet), "os-mccfr", iterations=3, table=16, batch=32, max_steps=60)
+    assert np.isfinite(solved.value).all()
 
 
 def test_overflow_is_never_saved(tmp_path: pathlib.Path) -> None:
@@ -92,19 +92,19 @@ def test_a_game_that_cannot_be_unrolled(tmp_path: pathlib.Path) -> None:
     options = ("--algorithm", "os-mccfr", "--table", "12", "--batch", "64", "--iterations", "3", "--json")
     ran = commands.run("solve", "blind_tictactoe", *options, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
-    assert found["exploitability"] is None
-    assert found["trajectories"] == 3 * 2 * 64
-    assert 0 < found["table_load"] < 1
-    assert abs(found["value"]["x"] + found["value"]["o"]) < 1e-3
-    assert found["value_error"]["x"] < 1.0
-    again = commands.run("solve", "--resume", found["result"], "--iterations", "5", "--json", cwd=tmp_path)
+    output = json.loads(ran.stdout)
+    assert output["exploitability"] is None
+    assert output["trajectories"] == 3 * 2 * 64
+    assert 0 < output["table_load"] < 1
+    assert abs(output["value"]["x"] + output["value"]["o"]) < 1e-3
+    assert output["value_error"]["x"] < 1.0
+    again = commands.run("solve", "--resume", output["result"], "--iterations", "5", "--json", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["iterations"] == 5
-    shown = commands.run("evaluate", found["result"], "--player", "x", "--history", "start", cwd=tmp_path)
+    shown = commands.run("evaluate", output["result"], "--player", "x", "--history", "start", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert "(mark 2 2)" in shown.stdout
-    table = commands.run("evaluate", found["result"], "-o", "policy.csv", cwd=tmp_path)
+    table = commands.run("evaluate", output["result"], "-o", "policy.csv", cwd=tmp_path)
     assert table.returncode == 0, table.stderr
     assert (tmp_path / "policy.csv").read_text().count("\n") > 50
 

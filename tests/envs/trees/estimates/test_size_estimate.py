@@ -14,11 +14,11 @@ def test_games_of_one_length_are_counted_exactly(game: str) -> None:
     """Where every state of a step has as many joint actions as the others, one match tells all."""
     propnet = games.compile_game(game)
     counted = unroll.unroll(propnet, goal_conflict="max").counts.histories
-    found = size_estimate.estimate_size(propnet)
-    assert not found.is_truncated
+    estimate = size_estimate.estimate_size(propnet)
+    assert not estimate.is_truncated
     if game != "simple_poker":
-        assert found.histories == pytest.approx(counted)
-    assert found.total == pytest.approx(sum(counted), rel=0.2)
+        assert estimate.histories == pytest.approx(counted)
+    assert estimate.total == pytest.approx(sum(counted), rel=0.2)
 
 
 def test_leduc_is_about_right() -> None:
@@ -28,13 +28,13 @@ def test_leduc_is_about_right() -> None:
 
 def test_estimates_may_stop_early() -> None:
     propnet = games.compile_game("connect_four")
-    found = size_estimate.estimate_size(propnet, matches=64, enough=1e6)
-    assert found.is_truncated
-    assert 1e6 < found.histories[-1] < 1e8
-    shorter = found.up_to_depth(2)
+    estimate = size_estimate.estimate_size(propnet, matches=64, enough=1e6)
+    assert estimate.is_truncated
+    assert 1e6 < estimate.histories[-1] < 1e8
+    shorter = estimate.up_to_depth(2)
     assert shorter.histories == (1.0, 7.0, 49.0)
     assert shorter.bytes == 4_900
-    assert found.up_to_depth(None) is found
+    assert estimate.up_to_depth(None) is estimate
 
 
 def test_hopeless_games_are_refused_at_once() -> None:

@@ -108,14 +108,14 @@ def test_every_information_set_and_history_is_counted(game: str) -> None:
 @pytest.mark.parametrize("game", GAMES, ids=lambda game: "doors" if game == DOORS else game)
 def test_the_whole_tree_finds_the_same_representatives(game: str) -> None:
     whole, quotient = whole_of(game), quotient_of(game)
-    for found, small, large, of in zip(
+    for actual, small, large, of in zip(
         whole.players, quotient.players, whole.tree.players, whole.representative, strict=True
     ):
         for name in ("parent", "first", "step", "action"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(small, name))
-        assert found.orbits is not None
+            np.testing.assert_array_equal(getattr(actual, name), getattr(small, name))
+        assert actual.orbits is not None
         assert small.orbits is not None
-        np.testing.assert_array_equal(found.orbits.copies, small.orbits.copies)
+        np.testing.assert_array_equal(actual.orbits.copies, small.orbits.copies)
         # A sequence of the whole game and its representative have representatives as parents.
         owner = np.repeat(np.arange(large.sets), np.diff(large.first))
         small_owner = np.repeat(np.arange(small.sets), np.diff(small.first))

@@ -176,8 +176,8 @@ def test_the_same_values_of_information_sets(name: str) -> None:
     for number, (ours, theirs) in enumerate(zip(blocks.players, plain.players, strict=True)):
         tables = []
         for tree, player, policies in ((blocks, ours, [a for a, _ in pairs]), (plain, theirs, [b for _, b in pairs])):
-            found = infoset_values.infoset_values(tree, tuple(policies), number)
-            tables.append(dict(zip(player.labels, zip(found.reach, found.value, strict=True), strict=True)))
+            actual = infoset_values.infoset_values(tree, tuple(policies), number)
+            tables.append(dict(zip(player.labels, zip(actual.reach, actual.value, strict=True), strict=True)))
         for label, facts in tables[0].items():
             assert facts == pytest.approx(tables[1][label], abs=1e-9), label
 
