@@ -119,7 +119,7 @@ class SolveRequest:
 
     def _candidate(self, name: str) -> algorithms.Algorithm:
         base = algorithms.find(name)
-        settings = {key: value for key, value in self.settings.items() if base.is_sampled or key != "seed"}
+        settings = self._settings_of(base)
         if base.is_sampled:
             settings = {"table": algorithms.TABLE_BITS, **settings}
         configured = algorithms.configure(base, None if base.is_exact else self.iterations, settings)
@@ -127,6 +127,10 @@ class SolveRequest:
             configured = algorithms.with_simultaneous_updates(configured)
         self._require_fit(configured)
         return configured
+
+    def _settings_of(self, base: algorithms.Algorithm) -> Mapping[str, Any]:
+        """The settings of an algorithm that the caller did not name: a seed is for those that sample."""
+        return {name: value for name, value in self.settings.items() if base.is_sampled or name != "seed"}
 
     def _require_choice(self) -> None:
         """Raise if there is nothing that `auto` could choose."""
@@ -173,7 +177,8 @@ class SolveRequest:
         base = name if isinstance(name, algorithms.Algorithm) else algorithms.find(name)
         if self.resume is not None:
             return base
-        configured = algorithms.configure(base, None if base.is_exact else self.iterations, self.settings)
+        settings = self._settings_of(base) if self.algorithm == algorithms.AUTO else self.settings
+        configured = algorithms.configure(base, None if base.is_exact else self.iterations, settings)
         configured = algorithms.on_states(configured) if self.states else configured
         return algorithms.with_simultaneous_updates(configured) if self.simultaneous else configured
 
