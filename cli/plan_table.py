@@ -36,7 +36,7 @@ def show(options: console.Options, planned: "plan.Plan") -> None:
     if choice.method is not None:
         console.say(f"memory: {_range(planned.memory, 2**30)} GiB", f"time: {_time(planned)}")
     if choice.fallback is not None:
-        console.say(f"if that is too large after all: {plan.ALGORITHMS[choice.fallback]} by {choice.fallback}")
+        console.say(f"if that is too large after all: {plan.describe_method(choice.fallback)}")
     if planned.problem:
         console.say(f"problem: {console.in_options(planned.problem)}")
     elif choice.advice:

@@ -227,8 +227,8 @@ def solve(
     small two-player zero-sum games), backward-induction (exact, where players always know the state: turn-taking games
     such as tictactoe, and two-player zero-sum games with simultaneous moves), depth-limited (CFR+ on a few steps at a
     time, with --network as value function). By default, auto chooses what fits the game: backward-induction if players
-    always know the state, dcfr if the game can be unrolled, else os-mccfr with a --table for --time seconds (60), and
-    then a lower bound on the exploitability of what that found.
+    always know the state, dcfr if the game can be unrolled or else its --states can, else os-mccfr with a --table for
+    --time seconds (60), and then a lower bound on the exploitability of what that found.
 
     With --restrict and --p the other player's policy is a restricted Nash response: it exploits that opponent nearly
     as well as possible, and is not much more exploitable than an equilibrium.

@@ -198,7 +198,7 @@ def unroll_game(
     def build() -> game_tree.GameTree:
         return _unroll(game, network, depth, max_nodes, keep_edges, group, report)
 
-    if not cached or group is not None:
+    if not cached:
         return build()
     options = {
         "payoff": game.payoff,
@@ -206,6 +206,7 @@ def unroll_game(
         "depth": depth,
         "max_nodes": max_nodes,
         "keep_edges": keep_edges,
+        "symmetries": group is not None,
     }
     return tree_cache.load_or_unroll(network, options, build)
 

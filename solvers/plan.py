@@ -9,6 +9,7 @@ from gdlx.envs import game_facts, game_spec
 from gdlx.envs.states import state_count
 from gdlx.envs.trees import game_tree, state_evaluation
 from gdlx.envs.trees.estimates import block_estimate, infoset_estimate, node_limits, size_estimate
+from gdlx.envs.trees.factored import symmetry_group
 from gdlx.propnet.checks import unplayable
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
@@ -17,13 +18,14 @@ from gdlx.solvers import algorithms, size_advice
 from gdlx.solvers.mccfr import table_state
 
 Interval = size_estimate.Interval
-Method = Literal["states", "tree", "blocks", "sampling"]
-METHODS: tuple[Method, ...] = ("states", "tree", "blocks", "sampling")
+Method = Literal["states", "tree", "blocks", "cfr-on-states", "sampling"]
+METHODS: tuple[Method, ...] = ("states", "tree", "blocks", "cfr-on-states", "sampling")
 
 SAMPLING_SECONDS, BOUND_SECONDS = 60.0, 30.0  # that sampling takes, and then the search for a bound, unless specified
 # Measured on one core of an ordinary machine, which another one may exceed by the factor.
 _SECONDS_FACTOR, _MEMORY_FACTOR = 4.0, 2.0
 _STATE_SECONDS, _STATE_BYTES = 0.3e-6, 8.0  # of a joint action
+_STATE_ITERATION_SECONDS = 4e-8  # of a joint action
 _HISTORY_SECONDS, _HISTORY_BYTES = 0.4e-6, 100.0  # bytes: of a history of the widest step
 _BLOCK_SECONDS, _BLOCK_BYTES = 15e-6, 950.0  # of an information set
 _ITERATION_SECONDS = 1e-7  # of an information set
@@ -55,25 +57,28 @@ class Choice:
     @property
     def algorithm(self) -> str | None:
         """The name of the algorithm that does it."""
-        return None if self.method is None else ALGORITHMS[self.method]
+        return None if self.method is None else ALGORITHMS[self.method].name
 
 
-ALGORITHMS: Mapping[Method, str] = {
-    "states": algorithms.STATES,
-    "tree": algorithms.FULL,
-    "blocks": algorithms.FULL,
-    "sampling": algorithms.SAMPLER,
+ALGORITHMS: Mapping[Method, algorithms.Algorithm] = {
+    "states": algorithms.find(algorithms.STATES),
+    "tree": algorithms.find(algorithms.FULL),
+    "blocks": algorithms.find(algorithms.FULL),
+    "cfr-on-states": algorithms.on_states(algorithms.find(algorithms.FULL)),
+    "sampling": algorithms.find(algorithms.SAMPLER),
 }
 _IN_WORDS: Mapping[Method, str] = {
     "states": "on its graph of states",
     "tree": "on the unrolled game",
     "blocks": "on the game unrolled in blocks",
+    "cfr-on-states": "on its graph of states",
     "sampling": "with sampled play and a hash table",
 }
+_OF_STATES = {"states", "cfr-on-states"}
 
 
 def describe(choice: Choice, algorithm: str | None = None) -> str:
-    """Says in one line what was chosen and why; `algorithm` is its name, if it is not the default of the method.
+    """Returns in one line what was chosen and why; `algorithm` is its name, if it is not the default of the method.
 
     >>> from gdlx.propnet import games
     >>> describe(choose(game_spec.GameSpec("kuhn_poker"), games.compile_game("kuhn_poker")))
@@ -81,7 +86,16 @@ def describe(choice: Choice, algorithm: str | None = None) -> str:
     """
     if choice.method is None:
         return f"nothing fits: {choice.reason}"
-    return f"{algorithm or choice.algorithm} {_IN_WORDS[choice.method]}: {choice.reason}"
+    return f"{describe_method(choice.method, algorithm)}: {choice.reason}"
+
+
+def describe_method(method: Method, algorithm: str | None = None) -> str:
+    """Returns the algorithm of a method, and what it works on.
+
+    >>> describe_method("tree")
+    'dcfr on the unrolled game'
+    """
+    return f"{algorithm or ALGORITHMS[method].name} {_IN_WORDS[method]}"
 
 
 def choose(
@@ -90,6 +104,7 @@ def choose(
     *,
     max_nodes: int = limits.NODES,
     allowed: Sequence[Method] = METHODS,
+    symmetries: bool = False,
 ) -> Choice:
     """Decides how to solve a game; cheap where the game is small.
 
@@ -98,27 +113,32 @@ def choose(
       propnet: its compiled propnet.
       max_nodes: refuse to unroll games with more joint actions in one step than this.
       allowed: the methods to choose from.
+      symmetries: whether symmetric information sets are left out.
 
     >>> from gdlx.propnet import games
     >>> choose(game_spec.GameSpec("connect_four"), games.compile_game("connect_four"), allowed=("sampling",)).method
     'sampling'
     """
     facts = game_facts.probe(propnet)
-    if "states" in allowed and not size_advice.is_endless(propnet):
+    is_endless = size_advice.is_endless(propnet)
+    if "states" in allowed and not is_endless:
         states = _choose_states(game, propnet, max_nodes, is_exact=len(allowed) > 1)
         if states is not None:
             return dataclasses.replace(states, fallback="tree" if "tree" in allowed else None)
-        if len(allowed) == 1:
-            return Choice(
-                None,
-                "some player does not always know its state, or it has too many states",
-                advice=f"Solve the tree instead, without states: `gdlx solve {game.spec}`",
-            )
+    if _OF_STATES.issuperset(allowed) and not is_endless:
+        return _choose_cfr_on_states(propnet, max_nodes, allowed) or Choice(
+            None,
+            "some player does not always know its state, or it has too many states",
+            advice=f"Solve the tree instead, without states: `gdlx solve {game.spec}`",
+        )
     sampling: Method | None = "sampling" if "sampling" in allowed else None
     guess = facts.histories(enough=max_nodes)
+    about = f"it has about {guess.total:,.0f} histories"
+    if symmetries and not is_endless:
+        return _choose_symmetric(propnet, about)
     if "tree" in allowed and not guess.is_truncated and max(guess.histories) <= max_nodes:
-        return Choice("tree", f"it has about {guess.total:,.0f} histories", sampling)
-    if size_advice.is_endless(propnet):
+        return Choice("tree", about, sampling)
+    if is_endless:
         error = size_advice.explain(game, propnet, game_tree.TooLargeError(""))
         if sampling and size_advice.can_sample(propnet):
             return Choice(sampling, "its states repeat, so that its tree is infinite", advice=str(error))
@@ -126,6 +146,9 @@ def choose(
     try:
         chosen = _choose_tree(propnet, max_nodes, allowed, sampling)
     except game_tree.TooLargeError as error:
+        on_states = _choose_cfr_on_states(propnet, max_nodes, allowed)
+        if on_states is not None:
+            return dataclasses.replace(on_states, fallback=sampling)
         explained = size_advice.explain(game, propnet, error)
         chosen = Choice(sampling, f"it is too large to unroll: {_shorten(error.reason)}", advice=str(explained))
     return chosen
@@ -142,8 +165,29 @@ def _choose_states(
     is_solvable = facts.payoffs(game.payoff).zero_sum or facts.dynamics.turn_taking
     if is_exact and not (information.proved and is_solvable):
         return None
-    about = "" if count.exact else "about "
-    return Choice("states", f"its players always know the state, and it has {about}{count.states:,.0f} states")
+    return Choice("states", f"its players always know the state, and {_say_states(count)}")
+
+
+def _choose_cfr_on_states(propnet: propnet.PropNet, max_nodes: int, allowed: Sequence[Method]) -> Choice | None:
+    """CFR on the graph of states if every player seems to know the state, and there are not too many."""
+    if "cfr-on-states" not in allowed:
+        return None
+    information, count = state_count.describe(propnet)
+    if not information.known or count is None or count.joint_actions > max_nodes:
+        return None
+    return Choice("cfr-on-states", f"its players always know the state, and {_say_states(count)}")
+
+
+def _say_states(count: state_count.StateCount) -> str:
+    return f"it has {'' if count.exact else 'about '}{count.states:,.0f} states"
+
+
+def _choose_symmetric(propnet: propnet.PropNet, about: str) -> Choice:
+    """Unrolling in blocks without symmetric information sets; node by node if there are no symmetries."""
+    group = symmetry_group.build(propnet)
+    if group is None:
+        return Choice("tree", f"{about}, and no symmetries were found")
+    return Choice("blocks", f"{about}, of which {group.order} symmetries leave about one in {group.order}")
 
 
 def _choose_tree(
@@ -232,6 +276,7 @@ def make_plan(
     allowed: Sequence[Method] = METHODS,
     algorithm: str | None = None,
     seed: int = 0,
+    symmetries: bool = False,
 ) -> Plan:
     """Plans how to solve a game, in seconds, however large it is.
 
@@ -242,22 +287,25 @@ def make_plan(
       allowed: the methods to choose from.
       algorithm: the name of the algorithm that the user asked for; None: the default of the method.
       seed: of the random play behind the estimates.
+      symmetries: whether symmetric information sets are left out.
 
     >>> from gdlx.propnet import games
     >>> plan = make_plan(game_spec.GameSpec("kuhn_poker"), games.compile_game("kuhn_poker"))
     >>> plan, plan.sizes["information sets of player1"].estimate
     (Plan(kuhn_poker: dcfr on the unrolled game: it has about 58 histories), 6.0)
     """
-    choice = choose(game, propnet, max_nodes=max_nodes, allowed=allowed)
+    choice = choose(game, propnet, max_nodes=max_nodes, allowed=allowed, symmetries=symmetries)
     sizes, widest = _sizes(propnet, choice, seed)
     infosets = [interval for name, interval in sizes.items() if name.startswith("information sets")]
     total = Interval(*(sum(parts) for parts in zip(*infosets, strict=True))) if infosets else Interval.exact(0)
     iteration, table = None, None
     seconds = memory = Interval(math.nan, 0.0, math.inf)
     match choice.method:
-        case "states":
+        case "states" | "cfr-on-states":
             actions = sizes["joint actions of states"]
             seconds, memory = actions.scaled(_STATE_SECONDS), actions.scaled(_STATE_BYTES)
+            if choice.method == "cfr-on-states":
+                iteration = actions.scaled(_STATE_ITERATION_SECONDS, _SECONDS_FACTOR)
         case "tree":
             seconds, memory = sizes["histories"].scaled(_HISTORY_SECONDS), widest.scaled(_HISTORY_BYTES)
             iteration = total.scaled(_ITERATION_SECONDS, _SECONDS_FACTOR)
@@ -283,7 +331,7 @@ def _sizes(propnet: propnet.PropNet, choice: Choice, seed: int) -> tuple[dict[st
     matches = min(most, max(fewest, _EVALUATED_GATES // max(1, propnet.gates)))
     histories = size_estimate.SizeEstimator(propnet, seed, matches=matches).estimate()
     sizes = {"histories": histories.sum}
-    if choice.method == "states":
+    if choice.method in _OF_STATES:
         count = state_count.describe(propnet)[1]
         assert count is not None
         for name, number in (("states", count.states), ("joint actions of states", count.joint_actions)):

@@ -105,20 +105,19 @@ class SolveRequest:
         """What `auto` may choose: the algorithms that can use the other arguments, by method.
 
         >>> sorted(SolveRequest("kuhn_poker").candidates)
-        ['blocks', 'sampling', 'states', 'tree']
+        ['blocks', 'cfr-on-states', 'sampling', 'states', 'tree']
         """
         candidates: dict[plan.Method, algorithms.Algorithm] = {}
         asked = (self.iterations, self.every, *(value for name, value in self.settings.items() if name != "seed"))
         is_iterative = self.simultaneous or any(value is not None for value in asked)
-        for method, name in plan.ALGORITHMS.items():
-            if is_iterative and algorithms.find(name).is_direct:
+        for method, algorithm in plan.ALGORITHMS.items():
+            if is_iterative and algorithm.is_direct:
                 continue
             with contextlib.suppress(errors.UserError):
-                candidates[method] = self._candidate(name)
+                candidates[method] = self._candidate(algorithm)
         return candidates
 
-    def _candidate(self, name: str) -> algorithms.Algorithm:
-        base = algorithms.find(name)
+    def _candidate(self, base: algorithms.Algorithm) -> algorithms.Algorithm:
         settings = self._settings_of(base)
         if base.is_sampled:
             settings = {"table": algorithms.TABLE_BITS, **settings}
@@ -137,7 +136,7 @@ class SolveRequest:
         if self.network is not None:
             raise RequestError("a network is for depth-limited; pass `algorithm='depth-limited'`")
         if not self.candidates:
-            self._candidate(algorithms.FULL)  # raises what is wrong
+            self._candidate(algorithms.find(algorithms.FULL))  # raises what is wrong
             raise AssertionError
 
     def _require_fit(self, algorithm: algorithms.Algorithm) -> None:

@@ -71,8 +71,9 @@ def solve(
       game: a library name (`goofspiel:cards=4`), the path of a rulesheet, `spiel:NAME` for a game of OpenSpiel, a
         `GameSpec`, `Rulesheet`, `PropNet` or `Env`, or an unrolled game.
       algorithm: a name of `gdlx.solvers.algorithms.ALGORITHMS`, or an algorithm; `"auto"` chooses what fits the game:
-        backward induction if players always know the state, discounted CFR if the game can be unrolled, else sampling
-        into a hash table, for a minute if nothing else is specified. `gdlx.solvers.plan` decides that.
+        backward induction if players always know the state, discounted CFR if the game or else its graph of states can
+        be unrolled, else sampling into a hash table, for a minute if nothing else is specified. `gdlx.solvers.plan`
+        decides that.
       rules: the text of the rulesheet, instead of `game`.
       iterations: stop after this many iterations.
       seconds: stop after this many seconds of solving; compilation and evaluation do not count.
@@ -199,10 +200,19 @@ def make_plan(request: requests.SolveRequest, callbacks: requests.Callbacks = re
     propnet = named.compiled or compile_propnet(named.game, callbacks, request.within)
     allowed, name = tuple(request.candidates), None
     if not request.is_auto:
-        allowed, name = _PLANNED[request.needs], request.configured_algorithm.name
+        configured = request.configured_algorithm
+        allowed, name = _PLANNED[request.needs], configured.name
+        if configured.kind == "states":
+            allowed = ("cfr-on-states",)
     with callbacks.stage(f"planning {named.game.spec}"):
         return plan.make_plan(
-            named.game, propnet, max_nodes=request.max_nodes, allowed=allowed, algorithm=name, seed=seed
+            named.game,
+            propnet,
+            max_nodes=request.max_nodes,
+            allowed=allowed,
+            algorithm=name,
+            seed=seed,
+            symmetries=request.symmetries,
         )
 
 

@@ -38,6 +38,7 @@ _PARTS: dict[str, Any] = {
         game_tree.GameTree,
         game_tree.Player,
         game_tree.InfosetTree,
+        game_tree.Orbits,
         game_tree.Terminals,
         game_tree.Counts,
         game_tree.Level,

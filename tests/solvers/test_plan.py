@@ -46,6 +46,31 @@ def test_games_of_states_are_solved_by_states() -> None:
     assert result.solution.value == pytest.approx((0.0, 0.0), abs=1e-6)
 
 
+def test_games_of_states_that_induction_does_not_solve_take_cfr() -> None:
+    """Three players who choose at once: the tree if it fits, else the graph of states, measured exactly."""
+    spec = "smallest:players=3,numbers=3,steps=3"
+    propnet = games.compile_game(spec)
+    assert plan.choose(game_spec.GameSpec(spec), propnet).method == "tree"
+    choice = plan.choose(game_spec.GameSpec(spec), propnet, max_nodes=3_000)
+    assert (choice.method, choice.fallback) == ("cfr-on-states", "sampling")
+    assert plan.describe(choice).startswith("dcfr on its graph of states: its players always know the state")
+    result = solve_requests.execute(requests.SolveRequest(spec, iterations=10, max_nodes=3_000))
+    assert result.algorithm.kind == "states"
+    assert result.solution.nash_conv is not None
+    planned = plan.make_plan(game_spec.GameSpec("smallest"), games.compile_game("smallest"))
+    assert planned.choice.method == "cfr-on-states"
+    assert planned.iteration is not None
+
+
+def test_plans_without_symmetric_information_sets(tmp_path: pathlib.Path) -> None:
+    ran = commands.run("solve", "phantom_ttt", "--symmetries", "--dry-run", cwd=tmp_path)
+    assert ran.returncode == 0
+    assert "dcfr on the game unrolled in blocks" in ran.stdout
+    assert "8 symmetries" in ran.stdout
+    ran = commands.run("solve", "kuhn_poker", "--symmetries", "--dry-run", cwd=tmp_path)
+    assert "no symmetries were found" in ran.stdout
+
+
 def test_variants_that_do_not_fit_in_blocks_are_sampled() -> None:
     assert choice_for("phantom_ttt:tries=abrupt").method == "sampling"
     assert choice_for("phantom_ttt:width=4,height=2").method == "blocks"
@@ -103,16 +128,16 @@ def test_what_turns_out_too_large_is_sampled(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_settings_restrict_the_choice() -> None:
     methods = {
-        "alpha": ["blocks", "sampling", "tree"],
+        "alpha": ["blocks", "cfr-on-states", "sampling", "tree"],
         "table": ["sampling"],
         "batch": ["sampling"],
-        "seed": ["blocks", "sampling", "tree"],
+        "seed": ["blocks", "cfr-on-states", "sampling", "tree"],
     }
     for name, expected in methods.items():
         actual = requests.SolveRequest("kuhn_poker", settings={name: 8}).candidates
         assert sorted(set(actual) - {"states"}) == expected
     simultaneous = requests.SolveRequest("kuhn_poker", simultaneous=True).candidates
-    assert sorted(simultaneous) == ["blocks", "tree"]
+    assert sorted(simultaneous) == ["blocks", "cfr-on-states", "tree"]
     assert not simultaneous["tree"].alternating
     with pytest.raises(algorithms.UnknownAlgorithmError, match="has no setting 'gama'"):
         requests.SolveRequest("kuhn_poker", settings={"gama": 2.0})

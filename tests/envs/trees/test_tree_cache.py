@@ -66,6 +66,12 @@ def test_every_part_of_a_tree_is_kept(options: dict[str, Any]) -> None:
     assert_same(tree, read_back(tree))
 
 
+def test_orbits_are_kept() -> None:
+    tree = game_spec.unroll_game("dark_hex:columns=2,rows=2", symmetries=True)
+    assert not tree.is_whole
+    assert_same(tree, read_back(tree))
+
+
 def test_blocks_are_kept() -> None:
     tree = unroll_blocks.unroll(games.compile_game("dark_hex:columns=2,rows=2"))
     assert tree.blocks is not None
@@ -93,9 +99,11 @@ def test_other_options_make_another_tree(folder: pathlib.Path, unrolled: list[st
         (rules._replace(payoff="goal"), {}),
         (rules._replace(goal_conflict="max"), {}),
         (game_spec.GameSpec("biased_rps"), {}),
+        (game_spec.GameSpec("rps"), {}),
+        (game_spec.GameSpec("rps"), {"symmetries": True}),
     ):
         game_spec.unroll_game(game, **options)
-    assert len(unrolled) == len(tree_cache.entries()) == 7
+    assert len(unrolled) == len(tree_cache.entries()) == 9
 
 
 def test_no_tree_is_found_or_stored_without_the_cache(folder: pathlib.Path, unrolled: list[str]) -> None:
