@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pathlib
+import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -49,7 +50,7 @@ class EvaluateResult:
     missing: tuple[npt.NDArray[np.int64], ...] = ()  # of each player, information sets without a policy, if judged
 
     def __repr__(self) -> str:
-        name, algorithm = game_tree.one_line(self.solution.tree.name), self.solution.algorithm
+        name, algorithm = game_tree.one_line(self.solution.tree.name), textwrap.shorten(self.solution.algorithm, 40)
         return f"EvaluateResult({name}, {algorithm}: {self._summary()})"
 
     def _summary(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from gdlx.envs import game_spec
 from gdlx.propnet.common import errors, limits
+from gdlx.propnet.common.text import reprs
 from gdlx.solvers import algorithms, plan
 from gdlx.solvers.exact import restricted_nash
 from gdlx.solvers.runs import driver, result_folder
@@ -85,6 +86,8 @@ class SolveRequest:
     max_nodes: int = limits.NODES  # refuse to unroll games with more joint actions in one step
     symmetries: bool = False  # leave symmetric information sets out of the tree
     within: limits.Limits = limits.Limits()  # of compiling
+
+    __repr__ = reprs.show_changes
 
     def __post_init__(self) -> None:
         driver.StopCondition(self.iterations, self.seconds, driver.parse_target(self.target, 1.0))  # refuse bad ones
@@ -234,6 +237,8 @@ class EvaluateRequest:
     game: game_spec.GameLike | None = None  # that was solved, if the folder does not tell how to find it
     policy: Any = None  # judge this policy of `game` instead: whatever `policy_source.find` accepts
     within: limits.Limits = limits.Limits()  # of compiling, with `policy`
+
+    __repr__ = reprs.show_changes
 
     def __post_init__(self) -> None:
         if self.bound_seconds is None:

@@ -42,6 +42,9 @@ class SolveResult:
     facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # further facts for reports, as JSON
     choice: plan.Choice | None = None  # what `auto` chose, and why
 
+    def __repr__(self) -> str:
+        return f"SolveResult({self.solution!r})"
+
     @property
     def table_bits(self) -> int:
         """Base-2 logarithm of the size of the hash table; 0 without one."""

@@ -32,6 +32,12 @@ class BatchedState(NamedTuple):
     """The games of a batch, in words. Read it by the functions of `BatchedEnv`.
 
     Axes: S rows, W words, P players, T steps, E events, G lanes (32 W, of which the first are games).
+
+    >>> import gdlx
+    >>> game = gdlx.make("kuhn_poker").batched(50)
+    >>> states = game.reset()
+    >>> states, game.terminated(states).any()
+    (BatchedState(64 lanes), Array(False, dtype=bool))
     """
 
     rows: jax.Array  # [S, W] uint32, all bits of the games
@@ -44,7 +50,15 @@ class BatchedState(NamedTuple):
 
 
 class TimeStep(NamedTuple):
-    """What a step led to, before games that have ended start again. Axes: B games, P players."""
+    """What a step led to, before games that have ended start again. Axes: B games, P players.
+
+    >>> import gdlx
+    >>> game = gdlx.make("kuhn_poker").batched(50)
+    >>> states = game.reset()
+    >>> states, timestep = game.step(states, game.legal(states).first(), jax.random.key(0))
+    >>> timestep, timestep.rewards.shape
+    (TimeStep(50 games), (50, 2))
+    """
 
     rewards: jax.Array  # [B, P] float32, payoffs in the step that terminates a game, else 0
     terminated: jax.Array  # [B] bool, the rules ended the game
@@ -52,6 +66,9 @@ class TimeStep(NamedTuple):
     discount: jax.Array  # [B] float32, 0 where terminated, else 1
     illegal: jax.Array  # [B, P] bool, players whose action was illegal; their game stayed as it was
     final: BatchedState  # the states themselves, for observations of games that have ended
+
+    def __repr__(self) -> str:
+        return f"TimeStep({len(self.terminated)} games)"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from gdlx.propnet import library
 from gdlx.propnet.common import bounded_files, errors
-from gdlx.propnet.common.text import suggestions
+from gdlx.propnet.common.text import plurals, suggestions
 from gdlx.propnet.syntax import diagnostics
 from gdlx.solvers import algorithms
 from gdlx.solvers.exact import regret_matching
@@ -104,6 +104,9 @@ class Sweep(NamedTuple):
 
     name: str
     cells: tuple[Cell, ...]
+
+    def __repr__(self) -> str:
+        return f"Sweep({self.name}: {plurals.count(len(self.cells), 'cell')})"
 
 
 def read(path: pathlib.Path) -> Sweep:

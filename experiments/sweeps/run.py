@@ -11,6 +11,7 @@ import numpy as np
 
 from gdlx.experiments.sweeps import config, plan, store
 from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import plurals
 from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.exact import batch
 from gdlx.solvers.runs import driver, result_folder, solver_run
@@ -36,6 +37,9 @@ class SweepResult(NamedTuple):
     already_finished: int  # finished by an earlier call, without a failure
     failed: tuple[tuple[str, str], ...]  # names of cells, and the reasons
     table: pathlib.Path  # a CSV file with every measurement
+
+    def __repr__(self) -> str:
+        return f"SweepResult({plurals.count(self.cells, 'cell')}, {len(self.failed)} failed, in {str(self.folder)!r})"
 
 
 def run_sweep(

@@ -45,6 +45,9 @@ class Network(nn.Module):
     widths: tuple[int, ...] = (128, 128)
     kind: NetworkKind = "mlp"
 
+    def __repr__(self) -> str:
+        return f"Network({self.players} players, {self.moves} moves, widths {self.widths}, {self.kind})"
+
     @nn.compact
     def __call__(self, seen: jax.Array) -> NetworkOutput:
         hidden = nn.relu(nn.Dense(self.widths[0])(seen))

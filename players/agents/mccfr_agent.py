@@ -5,6 +5,7 @@ from typing import Literal
 
 from gdlx.envs.trees import unroll
 from gdlx.players.agents import agent, table_agent, time_control
+from gdlx.propnet.common.text import reprs
 from gdlx.solvers import algorithms, tasks
 from gdlx.solvers.mccfr import hash_table, table_policy, table_state
 from gdlx.solvers.runs import driver, table_solver
@@ -35,6 +36,8 @@ class MccfrAgent(table_agent.TableAgent):
     batch: int = 4_096
     exploration: float = 0.6
     seed: int = 0
+
+    __repr__ = reprs.show_changes
 
     def __post_init__(self) -> None:
         time_control.require_time_control(self.name, self.seconds, self.iterations)

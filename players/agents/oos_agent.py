@@ -16,6 +16,7 @@ import numpy as np
 from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history, public
 from gdlx.players.agents import agent, time_control
+from gdlx.propnet.common.text import reprs
 from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.mccfr import mccfr, online_sampling, table_loop, table_rows, table_state
 from gdlx.solvers.runs import table_solver
@@ -61,6 +62,8 @@ class OosAgent:
     _prepared: weakref.WeakKeyDictionary[agent.Arena, "_Prepared"] = dataclasses.field(
         default_factory=weakref.WeakKeyDictionary, init=False, repr=False, compare=False
     )
+
+    __repr__ = reprs.show_changes
 
     def __post_init__(self) -> None:
         time_control.require_time_control(self.name, self.seconds, self.iterations)

@@ -16,6 +16,7 @@ from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history
 from gdlx.players.agents import agent, match_beliefs, time_control
 from gdlx.players.agents import uct_agent as uct_player
+from gdlx.propnet.common.text import reprs
 from gdlx.solvers.search import rollouts
 
 Floats = npt.NDArray[np.float64]
@@ -41,6 +42,8 @@ class PimcAgent:
     visits: int = 128
     search: Literal["uct", "flat"] = "uct"
     c: float | None = None
+
+    __repr__ = reprs.show_changes
 
     def __post_init__(self) -> None:
         time_control.require_time_control(self.name, self.seconds, self.iterations)

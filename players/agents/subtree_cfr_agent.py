@@ -15,6 +15,7 @@ import numpy as np
 
 from gdlx.envs.views import history
 from gdlx.players.agents import agent, match_beliefs, time_control
+from gdlx.propnet.common.text import reprs
 from gdlx.solvers.search import beliefs, enumeration, subtree_cfr
 
 
@@ -40,6 +41,8 @@ class SubtreeCfrAgent:
     states: int = 64
     rollouts: int = 16
     network: str | None = None
+
+    __repr__ = reprs.show_changes
 
     def __post_init__(self) -> None:
         time_control.require_time_control(self.name, self.seconds, self.iterations)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history
 from gdlx.players.agents import agent, match_beliefs, time_control
+from gdlx.propnet.common.text import reprs
 from gdlx.solvers.search import uct
 
 _EXPLORATION = 0.4  # of the range of goals: C = 40 where they are 0 to 100
@@ -40,6 +41,8 @@ class UctAgent:
     c: float | None = None
     table: int = 17
     by: Literal["visits", "value"] = "visits"
+
+    __repr__ = reprs.show_changes
 
     def __post_init__(self) -> None:
         time_control.require_time_control(self.name, self.seconds, self.iterations)

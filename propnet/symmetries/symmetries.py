@@ -74,6 +74,11 @@ class Symmetries:
       order: the number of symmetries in the group, the identity included.
       unproved: candidates that could not be verified, and are not part of the group.
       complete: False if the search was given up.
+
+    >>> from gdlx.propnet import games
+    >>> group = find_symmetries(games.compile_game("blind_tictactoe"))
+    >>> group, group.order_fixing_players
+    (Symmetries(order 16, 3 generators), 8)
     """
 
     identity: Symmetry

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 import jax
 
 from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import reprs
 
 if TYPE_CHECKING:
     from gdlx.solvers.runs import solver as solvers
@@ -52,6 +53,8 @@ class Metrics(NamedTuple):
     samples: int = 0  # trajectories or traversals so far
     load: float | None = None  # load factor of the hash table; None without one
     value_error: tuple[float, ...] = ()  # [P] standard errors of values that matches estimate; () of exact values
+
+    __repr__ = reprs.show_changes
 
     @property
     def nash_conv(self) -> float | None:
