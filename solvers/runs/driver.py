@@ -54,7 +54,8 @@ class Metrics(NamedTuple):
     load: float | None = None  # load factor of the hash table; None without one
     value_error: tuple[float, ...] = ()  # [P] standard errors of values that matches estimate; () of exact values
 
-    __repr__ = reprs.show_changes
+    def __repr__(self) -> str:
+        return reprs.show_changes(self)
 
     @property
     def nash_conv(self) -> float | None:
