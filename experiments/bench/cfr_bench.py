@@ -27,7 +27,7 @@ _GAMES = (
     ("goofspiel-5", f"turn_based_simultaneous_game(game={_GOOFSPIEL.format(5)})", 250.0),
     ("liar's dice", "liars_dice", 100.0),
 )
-_PROTOTYPE = pathlib.Path(__file__).parents[3] / "shared" / "trials" / "sequence_form_cfr.py"
+_PROTOTYPE = "GDLX_PROTOTYPE"  # an environment variable that names the file of a first prototype of the solver
 _PROTOTYPE_NAMES = {
     "kuhn": "kuhn",
     "goofspiel-4": "goof4",
@@ -138,13 +138,14 @@ def _time_interleaved(sides: list[Workload]) -> list[float]:
 
 
 def _prototype_workload(name: str) -> Workload | None:
-    """The prototype of the solver, a baseline that may lie beside the repository."""
-    if not _PROTOTYPE.is_file():
+    """The prototype of the solver, a baseline, where the environment names its file."""
+    path = os.environ.get(_PROTOTYPE, "")
+    if not os.path.isfile(path):
         return None
     import jax
     import pyspiel
 
-    spec = importlib.util.spec_from_file_location("sequence_form_prototype", _PROTOTYPE)
+    spec = importlib.util.spec_from_file_location("sequence_form_prototype", path)
     if spec is None or spec.loader is None:
         return None
     prototype: Any = importlib.util.module_from_spec(spec)

@@ -18,8 +18,7 @@ from gdlx.propnet.grounding import ground
 from gdlx.propnet.simulate import straight_line
 from gdlx.propnet.syntax import diagnostics, rulesheet
 
-_DEFAULT_CORPUS = pathlib.Path(__file__).parents[3] / "shared" / "gdl" / "corpus"  # beside the repository, if it exists
-CORPUS = pathlib.Path(os.environ.get("GDLX_CORPUS", _DEFAULT_CORPUS))
+CORPUS = os.environ.get("GDLX_CORPUS", "")
 
 _SECONDS = {"meier.gdl": 1.0, "reversi.kif": 5.0, "amazons_8x8.kif": 20.0, "ENDGAME_S.3357418313.kif": 60.0}
 _SIZES = {  # upper bounds on gates and two-input operations
@@ -42,8 +41,8 @@ def compile_game(game: str) -> None:
 def figures() -> Iterator[harness.Figure]:
     yield from _library_figures()
     yield from _growth_figures()
-    if CORPUS.is_dir():
-        yield from _corpus_figures()
+    if os.path.isdir(CORPUS):
+        yield from _corpus_figures(pathlib.Path(CORPUS))
     else:
         yield harness.Figure("published sheets", None, "", note="no folder GDLX_CORPUS: skipped")
 
@@ -68,21 +67,21 @@ def _growth_figures() -> Iterator[harness.Figure]:
         yield harness.Figure(name, slope, "exponent", target=harness.Target(1.3))
 
 
-def _corpus_figures() -> Iterator[harness.Figure]:
+def _corpus_figures(corpus: pathlib.Path) -> Iterator[harness.Figure]:
     for file, bound in _SECONDS.items():
-        sheet = games.load_rulesheet(str(CORPUS / file))
+        sheet = games.load_rulesheet(str(corpus / file))
         seconds = host_machine.best_seconds(functools.partial(compiler.compile_rulesheet, sheet), repeats=2)
         yield harness.Figure(f"compile {file}", seconds, "s", target=harness.Target(bound))
         yield from _against_direct(file, sheet)
-    amazons = str(CORPUS / "amazons_8x8.kif")
+    amazons = str(corpus / "amazons_8x8.kif")
     peak = max(host_machine.peak_mb(compile_game, amazons), ground.ground(games.load_rulesheet(amazons)).peak_mb)
     yield harness.Figure("memory to compile amazons_8x8.kif", peak, "MB", target=harness.Target(2_048))
     for file, (gates, operations) in _SIZES.items():
-        propnet = compiler.compile_rulesheet(games.load_rulesheet(str(CORPUS / file)))
+        propnet = compiler.compile_rulesheet(games.load_rulesheet(str(corpus / file)))
         yield harness.Figure(f"gates of {file}", propnet.gates, "", target=harness.Target(gates))
         shared = straight_line.share_operations(propnet.as_circuit())
         yield harness.Figure(f"operations of {file}", shared.operations, "", target=harness.Target(operations))
-    files = sorted(path for path in CORPUS.iterdir() if path.suffix in (".gdl", ".kif"))
+    files = sorted(path for path in corpus.iterdir() if path.suffix in (".gdl", ".kif"))
     done = sum(_compiles(str(path)) for path in files)
     yield harness.Figure("corpus sheets compiled", done, "", better="higher", target=harness.Target(len(files)))
 

@@ -320,7 +320,7 @@ def test_without_pgx_and_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_published_sheets(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_bench, "CORPUS", tmp_path / "none")
+    monkeypatch.setattr(compile_bench, "CORPUS", str(tmp_path / "none"))
     _hide(monkeypatch, compile_bench, "_library_figures", "_growth_figures")
     (figure,) = harness.run(["compile"])
     assert figure.note is not None
