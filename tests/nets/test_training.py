@@ -591,7 +591,7 @@ def test_depth_limited_search_takes_the_values_of_a_network(folder: pathlib.Path
     for number, game in enumerate((start, after)):
         exact = learner.values(state, learner.encoder.state(game)[None])[0]
         np.testing.assert_allclose(reported[:, number], exact, rtol=1e-4, atol=1e-4)
-    searches = agent_registry.make_agent(f"cfr:propnet={folder},iterations=5,depth=1")
+    searches = agent_registry.make_agent(f"cfr:network={folder},iterations=5,depth=1")
     one = matches.Match(arena, (searches, agent_registry.make_agent("random")), match.MatchSettings(games=2))
     played = list(matches.play_games(one))
     assert not any(batch.incidents for batch in played)
