@@ -40,6 +40,7 @@ class Node(NamedTuple):
     percepts: tuple[Numbers, ...]  # of each player, after that joint action
     views: tuple[str, ...]  # action-observation history of each player, as text
     is_over: bool
+    events: tuple[tuple[Numbers, tuple[Numbers, ...]], ...] = ()  # joint actions and percepts so far, step by step
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Node":
         return self
@@ -145,7 +146,8 @@ class HostEnv:
             for player, view in enumerate(node.views)
         )
         is_over = self._is_over(position, node.step + 1)
-        return Node(position, node.step + 1, None, node.pending_actions, percepts, views, is_over)
+        events = (*node.events, (node.pending_actions, percepts))
+        return Node(position, node.step + 1, None, node.pending_actions, percepts, views, is_over, events)
 
     def _is_over(self, position: Position, step: int) -> bool:
         return position.terminal or position.unplayable or step >= self.max_steps

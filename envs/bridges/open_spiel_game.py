@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from gdlx.envs import env as envs
 from gdlx.envs import game_facts, host, payoffs
+from gdlx.envs.views import observation_window
 from gdlx.propnet import games
 from gdlx.propnet.common import errors, limits
 from gdlx.propnet.syntax import rulesheet
@@ -133,7 +135,7 @@ def _game_type(name: str, sheet: rulesheet.Rulesheet, nodes: host.HostEnv) -> An
         max_num_players=players,
         min_num_players=players,
         provides_information_state_string=True,
-        provides_information_state_tensor=False,
+        provides_information_state_tensor=True,
         provides_observation_string=True,
         provides_observation_tensor=True,
     )
@@ -170,7 +172,11 @@ class SpielGame(_Game):  # type: ignore[misc]
         return self.host.max_steps
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> "Observer":
-        return Observer(self.host, iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False), params)
+        return Observer(
+            envs.Env(self.host.propnet, self.host.payoffs),
+            iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False),
+            params,
+        )
 
 
 class SpielState(_State):  # type: ignore[misc]
@@ -233,37 +239,36 @@ class SpielState(_State):  # type: ignore[misc]
 
 
 class Observer:
-    """A player's observations: with perfect recall all as a string; without, the last step, also as a tensor."""
+    """A player's observations, as a string and as a tensor: with perfect recall all of them, without, the last step.
 
-    def __init__(self, nodes: host.HostEnv, kind: Any, params: Any) -> None:
+    The tensor with perfect recall has the player, then `observation_window.to_tensor`: the last steps, as many as the
+    longest of a thousand random matches, and the legal actions.
+    """
+
+    def __init__(self, env: envs.Env, kind: Any, params: Any) -> None:
         if params:
             raise ValueError(f"gdlx's observers take no parameters; got {params}")
         if not kind.public_info or kind.private_info != pyspiel.PrivateInfoType.SINGLE_PLAYER:
             raise ValueError("gdlx does not separate public and private percepts: request both, for a single player")
+        self._env = env
         self._perfect_recall = kind.perfect_recall
-        self.dict: dict[str, Any] = {}
-        self.tensor: Any = None
-        if not self._perfect_recall:
-            moves = max(len(role.moves) for role in nodes.propnet.players)
-            percepts = max(len(role.percepts) for role in nodes.propnet.players)
-            sizes = {"player": len(nodes.propnet.players), "move": moves, "percepts": percepts, "legal": moves}
-            self.tensor = np.zeros(sum(sizes.values()), np.float32)
-            stops = np.cumsum(list(sizes.values()))
-            for (name, size), stop in zip(sizes.items(), stops.tolist(), strict=True):
-                if size:
-                    self.dict[name] = self.tensor[stop - size : stop]
+        self._steps = observation_window.encoder_steps(env, "infostate") if kind.perfect_recall else 1
+        event = env.num_actions + env.num_percepts
+        self.tensor = np.zeros(env.num_players + self._steps * event + env.num_actions, np.float32)
+        who, steps, legal = np.split(self.tensor, [env.num_players, self.tensor.size - env.num_actions])
+        events = steps.reshape(self._steps, event)
+        self.dict: dict[str, Any] = {"player": who, "legal": legal}
+        if kind.perfect_recall:
+            self.dict["events"] = events
+        else:
+            self.dict["move"] = events[0, : env.num_actions]
+            if env.num_percepts:
+                self.dict["percepts"] = events[0, env.num_actions :]
 
     def set_from(self, state: SpielState, player: int) -> None:
-        if self.tensor is None:
-            return
-        node = state.node
-        self.tensor.fill(0)
-        self.dict["player"][player] = 1
-        if node.actions:
-            self.dict["move"][node.actions[player]] = 1
-            if node.percepts[player]:
-                self.dict["percepts"][list(node.percepts[player])] = 1
-        self.dict["legal"][list(node.position.legal[player])] = 1
+        self.dict["player"][:] = np.arange(self._env.num_players) == player
+        seen = observation_window.of_node(self._env, state.node, player, steps=self._steps)
+        self.tensor[self._env.num_players :] = seen
 
     def string_from(self, state: SpielState, player: int) -> str:
         view = state.node.views[player]

@@ -12,13 +12,16 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from gdlx.envs import env as envs
 from gdlx.envs import game_facts, game_spec, make_env, payoffs
 from gdlx.envs.lowering import lower
+from gdlx.envs.views import board, render, svg
 from gdlx.envs.views import observation_window as windows
-from gdlx.propnet.common import limits
+from gdlx.propnet.common import atomic_files, limits
 
+_MOST_DRAWN = 16
 ObservationMode = Literal["window", "registers"]
 
 
@@ -36,10 +39,34 @@ class PgxState:
     _step_count: jax.Array  # [] int32, decisions so far
     _inner: envs.State
     _window: windows.Window
-    env_id: str = dataclasses.field(metadata={"static": True})
+    _game: envs.Env = dataclasses.field(metadata={"static": True})
+
+    @property
+    def env_id(self) -> str:
+        """The name of the game."""
+        return self._game.name
 
     def replace(self, **changes: Any) -> "PgxState":
         return dataclasses.replace(self, **changes)
+
+    def to_svg(self, *, color_theme: Literal["light", "dark"] | None = None, scale: float | None = None) -> str:
+        """The true fluents as a picture, as a board where they are one; of a batch, those of its first games."""
+        axes, games = self.terminated.ndim, self.terminated.size
+        states = jax.tree.map(lambda x: np.asarray(x).reshape(games, *x.shape[axes:]), self._inner)
+        shown = [jax.tree.map(lambda x, n=n: x[n], states) for n in range(min(len(states.step), _MOST_DRAWN))]
+        return svg.draw_texts([_lines(self._game, state) for state in shown], color_theme == "dark", scale or 1.0)
+
+    def save_svg(
+        self, filename: str, *, color_theme: Literal["light", "dark"] | None = None, scale: float | None = None
+    ) -> None:
+        """Writes `to_svg` to a file, whose name must end with `.svg`."""
+        if not str(filename).endswith(".svg"):
+            raise envs.EnvError(f"the name of a picture must end with .svg; got {str(filename)!r}")
+        picture = self.to_svg(color_theme=color_theme, scale=scale)
+        atomic_files.write_atomically(filename, picture.encode())
+
+    def _repr_html_(self) -> str:
+        return self.to_svg()
 
 
 class _LoopState(NamedTuple):
@@ -177,7 +204,7 @@ class PgxEnv:
             _step_count=count,
             _inner=inner,
             _window=loop.window,
-            env_id=self.id,
+            _game=self.game,
         )
 
     def _observation(self, inner: envs.State, window: windows.Window, player: jax.Array) -> jax.Array:
@@ -243,3 +270,10 @@ def _deciders(inner: envs.State) -> jax.Array:
 def _forced(inner: envs.State) -> jax.Array:
     """int32[N], the first legal move of every player: the only one of those without a choice."""
     return jnp.argmax(inner.legal_mask, axis=1).astype(jnp.int32)
+
+
+def _lines(game: envs.Env, state: envs.State) -> list[str]:
+    return [
+        f"{game.name}, step {int(state.step)}",
+        *board.draw_board(game.propnet.fluents, render.fluent_names(game, state)),
+    ]

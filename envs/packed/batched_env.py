@@ -15,11 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import env as envs
-from gdlx.envs import game_facts
 from gdlx.envs.lowering import random_move, rng, tape
 from gdlx.envs.packed import action_words, lanes, packed_env, step_tapes, word_arrays
 from gdlx.envs.views import info_key, observation_window
-from gdlx.propnet.common.text import suggestions
 
 if TYPE_CHECKING:
     from gdlx.envs.packed import turn_based
@@ -107,7 +105,7 @@ class BatchedEnv:
         if len(windows) > 1:
             raise envs.EnvError(f"`track=` takes one of {' and '.join(windows)}, not several: the longest has them all")
         for name in windows:
-            self._window_steps(name)
+            observation_window.encoder_steps(self.env, name, TRACKABLE)
         if self.mesh is not None and self.batch % (lanes.CHUNK_GAMES * self.mesh.size):
             least = lanes.CHUNK_GAMES * self.mesh.size
             raise envs.EnvError(
@@ -235,7 +233,7 @@ class BatchedEnv:
         """The length of an observation, of one player if it is a player's."""
         if encoder == "state":
             return len(self.env.propnet.initial)
-        return observation_window.tensor_size(self.env, steps=self._window_steps(encoder))
+        return observation_window.tensor_size(self.env, steps=observation_window.encoder_steps(self.env, encoder))
 
     def info_key(self, states: BatchedState) -> jax.Array:
         """uint32[B, P, 2] keys of the players' information sets, as `State.info_key`; needs `track="info_key"`."""
@@ -293,19 +291,9 @@ class BatchedEnv:
 
     @functools.cached_property
     def _window_length(self) -> int:
-        return max((self._window_steps(name) for name in self.track if name != "info_key"), default=0)
-
-    def _window_steps(self, name: str) -> int:
-        """The steps of a window that can be tracked."""
-        if name == "infostate":
-            return self.env.max_steps or game_facts.probe(self.env.propnet).longest_match
-        kind, _, steps = name.partition(":")
-        if kind == "window" and steps.isdecimal() and 1 <= int(steps) <= 100_000:
-            return int(steps)
-        close = suggestions.is_it(name, ("state", *TRACKABLE))
-        raise envs.EnvError(
-            f"{name!r} is no encoder of observations; there are state, infostate, and window:T with T steps, as "
-            f"window:4{close}"
+        return max(
+            (observation_window.encoder_steps(self.env, name, TRACKABLE) for name in self.track if name != "info_key"),
+            default=0,
         )
 
     def _legal_words(self, rows: jax.Array) -> jax.Array:
@@ -427,7 +415,7 @@ class BatchedEnv:
     def player_rows(self, states: BatchedState, encoder: str) -> jax.Array:
         """uint32[P, O, W] rows of what each player has seen."""
         longest = self._window_length
-        steps = longest if encoder == "window" and longest else self._window_steps(encoder)
+        steps = longest if encoder == "window" and longest else observation_window.encoder_steps(self.env, encoder)
         if steps > self._window_length:
             raise envs.EnvError(
                 f"{self.env.name} does not keep {encoder}: make it with .batched(.., track=({encoder!r},))"

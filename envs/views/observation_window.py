@@ -3,12 +3,20 @@
 The exact information state is a sequence of any length, identified by `State.info_key`; this is its recent part.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
 
 from gdlx.envs import env as envs
+from gdlx.envs import game_facts, host
+from gdlx.propnet.common.text import suggestions
+
+ENCODERS = ("state", "infostate", "window:T")
+_MOST_STEPS = 100_000
 
 
 class Window(NamedTuple):
@@ -60,3 +68,38 @@ def to_tensor(window: Window) -> jax.Array:
 def tensor_size(env: envs.Env, *, steps: int) -> int:
     """The length of one player's row of the tensor."""
     return steps * (env.num_actions + env.num_percepts) + env.num_actions
+
+
+def encoder_steps(env: envs.Env, name: str, known: Sequence[str] = ()) -> int:
+    """The number of steps in the window of an encoder, `"infostate"` or `"window:T"`.
+
+    `"infostate"` has as many as `max_steps`, or else as the longest of a thousand random matches.
+    """
+    if name == "infostate":
+        return env.max_steps or game_facts.probe(env.propnet).longest_match
+    kind, _, steps = name.partition(":")
+    if kind == "window" and steps.isdecimal() and 1 <= int(steps) <= _MOST_STEPS:
+        return int(steps)
+    raise envs.EnvError(
+        f"{name!r} is no encoder of observations; there are state, infostate, and window:T with T steps, as "
+        f"window:4{suggestions.is_it(name, (*ENCODERS, *known))}"
+    )
+
+
+def of_node(env: envs.Env, node: host.Node, player: int, *, steps: int) -> npt.NDArray[np.bool_]:
+    """A player's row of the tensor at a node on the host; `steps` may be 0.
+
+    >>> from gdlx.envs import make_env
+    >>> game = make_env.make("rps")
+    >>> nodes = host.HostEnv(game.propnet, game.payoffs, 10)
+    >>> of_node(game, nodes.apply_actions(nodes.start, (2, 0)), 0, steps=1).astype(int).tolist()
+    [0, 0, 1, 1, 0, 0, 0, 0, 0]
+    """
+    tensor = np.zeros(tensor_size(env, steps=steps), np.bool_)
+    events = tensor[: tensor.size - env.num_actions].reshape(steps, env.num_actions + env.num_percepts)
+    recent = node.events[max(0, len(node.events) - steps) :]
+    for row, (actions, percepts) in zip(events[steps - len(recent) :], recent, strict=True):
+        row[actions[player]] = True
+        row[[env.num_actions + number for number in percepts[player]]] = True
+    tensor[[tensor.size - env.num_actions + action for action in node.position.legal[player]]] = True
+    return tensor

@@ -2,11 +2,14 @@
 
 import collections
 import functools
+import itertools
 import pathlib
 import pickle
 import subprocess
 import sys
+import typing
 from typing import Any
+from xml.etree import ElementTree
 
 import jax
 import jax.numpy as jnp
@@ -132,6 +135,28 @@ def test_as_many_information_sets_as_open_spiels_game(ours: str, theirs: str, un
     assert ours_lost / unit == pytest.approx(theirs_lost)
 
 
+@pytest.mark.parametrize("game", ["kuhn_poker", "goofspiel:cards=3", pytest.param("leduc_poker", marks=SLOW)])
+def test_tensors_of_information_states(game: str) -> None:
+    """They tell apart what strings tell apart, wherever a player decides."""
+    loaded = open_spiel_game.load_game(game)
+    strings: dict[str, bytes] = {}
+    work = [loaded.new_initial_state()]
+    while work:
+        state = work.pop()
+        if state.is_terminal():
+            continue
+        for player in range(loaded.num_players()):
+            tensor = np.array(state.information_state_tensor(player), np.bool_).tobytes()
+            assert strings.setdefault(state.information_state_string(player), tensor) == tensor
+        if state.is_simultaneous_node():
+            for joint in itertools.product(*map(state.legal_actions, range(loaded.num_players()))):
+                work.append(state.clone())
+                work[-1].apply_actions(list(joint))
+        else:
+            work += map(state.child, state.legal_actions())
+    assert len(set(strings.values())) == len(strings) > 10
+
+
 def information_sets(game: Any) -> list[collections.Counter[int]]:
     """For each player, how many information sets with a choice have so many moves."""
     sets: list[dict[str, int]] = [{} for _ in range(game.num_players())]
@@ -213,6 +238,7 @@ def test_a_match_of_kuhn_poker() -> None:
     ]
     assert state.observation_string(1) == "did noop;; saw (opponent_did bet);; may call; fold"
     assert sum(state.observation_tensor(1)) == 5  # who, own move, one percept, two legal moves
+    assert sum(state.information_state_tensor(1)) == 1 + 3 + 2 + 2  # who, moves, percepts, legal moves
     other = state.clone()
     state.apply_action(state.string_to_action("call"))
     assert state.is_terminal()
@@ -401,6 +427,38 @@ def test_an_illegal_action_ends_a_pgx_game() -> None:
     after = step(lost, wrong, keys_of(1, 40))
     assert not after.rewards.any()
     assert np.array_equal(after._step_count, lost._step_count)
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker", "connect_four", pytest.param("leduc_poker", marks=SLOW)])
+def test_pgxs_own_checks(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pgx.api_test`, but with the names of our games, and with a choice along the last axis.
+
+    pgx has a list of the names of its own games, and chooses along axis 1 of masks that have one axis, which numpy
+    refuses for its own games too.
+    """
+    pytest.importorskip("pgx")
+    from pgx._src import api_test
+
+    def choose(key: jax.Array, mask: jax.Array) -> jax.Array:
+        return jax.random.categorical(key, jnp.log(mask.astype(jnp.float32)), axis=-1)
+
+    monkeypatch.setattr(api_test, "EnvId", typing.Literal["kuhn_poker", "connect_four", "leduc_poker"])
+    monkeypatch.setattr(api_test, "act_randomly", jax.jit(choose))
+    api_test.api_test(pgx_env.make_pgx_env(game), 3)
+
+
+def test_pictures_of_pgx_states(tmp_path: pathlib.Path) -> None:
+    _, init, step = bridged("tictactoe")
+    state = step(init(keys_of(0, 24)), jnp.arange(24) % 9, keys_of(1, 24))
+    state.save_svg(tmp_path / "states.svg", scale=2.0)
+    texts = [
+        element.text for element in ElementTree.parse(tmp_path / "states.svg").iter() if element.tag.endswith("text")
+    ]
+    assert sum(text == "tictactoe, step 1" for text in texts) == 16  # the first ones
+    assert sum("x" in (text or "") and "control" not in (text or "") for text in texts) >= 16
+    assert "<svg" in jax.tree.map(lambda x: x[0], state)._repr_html_()
+    with pytest.raises(envs.EnvError, match=r"must end with \.svg"):
+        state.save_svg("states.png")
 
 
 def test_pgx_wrappers_take_it() -> None:
