@@ -28,13 +28,13 @@ def _build(cards: int, info: str, order: str) -> str:
         kif.values("card", range(1, cards + 1)),
         "" if is_random else f"(init (prize {first}))",
         _HANDS.format(player=player),
-        lead.counting(cards * (cards + 1) // 2),
-        lead.GREATER,
+        kif.successors(1, cards),
+        lead.BIDS,
         _RULES.format(unless_starting=unless_starting),
         outcomes if info == "imperfect" else _OPEN_BIDS if is_random else "",
         _DECK if is_random else _fixed_order(order),
         _END.format(unless_starting=unless_starting),
-        lead.prizes(cards),
+        lead.prize_account(cards, cards * (cards + 1) // 2),
         lead.GOALS,
     )
 
@@ -63,22 +63,9 @@ _RULES = """
 (<= (legal ?p (bid ?c))
     (true (hand ?p ?c)){unless_starting})
 
-(<= (takes ?p)
-    (opponent ?p ?q)
-    (does ?p (bid ?b))
-    (does ?q (bid ?a))
-    (greater ?b ?a))
-
 (<= (next (hand ?p ?c))
     (true (hand ?p ?c))
     (not (does ?p (bid ?c))))
-
-(<= (next (won ?p ?k))
-    (takes ?p)
-    (true (prize ?k)))
-
-(<= (next (won ?p ?k))
-    (true (won ?p ?k)))
 """
 
 _OUTCOMES = """

@@ -1,9 +1,13 @@
 """The game of pure strategy with hands dealt at random."""
 
-from gdlx.propnet.library import game, kif, lead, sources
+from gdlx.propnet.library import game, gops_slots, kif, lead, sources
 
 
-def _build(rounds: int, extra: int) -> str:
+def _build(rounds: int, extra: int, slots: str) -> str:
+    return gops_slots.build(rounds, extra) if slots == "yes" else _build_at_once(rounds, extra)
+
+
+def _build_at_once(rounds: int, extra: int) -> str:
     cards = 3 * rounds + extra
     most = sum(range(cards - rounds + 1, cards + 1))
     turns = ((k, "player2" if k % 2 == 0 else "player1") for k in range(1, 2 * rounds + 1))
@@ -21,12 +25,12 @@ def _build(rounds: int, extra: int) -> str:
         kif.values("card", range(1, cards + 1)),
         "; Who gets the card that is dealt at a step.",
         kif.facts("gets", turns),
-        lead.counting(max(most, cards, 2 * rounds)),
-        lead.GREATER,
+        kif.successors(1, max(cards, 2 * rounds)),
+        lead.BIDS,
         _RULES,
         f"(<= (next turning_up)\n    (true (dealing {2 * rounds})))",
         _ROUND,
-        lead.prizes(cards),
+        lead.prize_account(cards, most),
         lead.GOALS,
     )
 
@@ -103,19 +107,6 @@ _ROUND = """
     (opponent ?p ?q)
     (does ?q (bid ?c)))
 
-(<= (takes ?p)
-    (opponent ?p ?q)
-    (does ?p (bid ?b))
-    (does ?q (bid ?a))
-    (greater ?b ?a))
-
-(<= (next (won ?p ?k))
-    (takes ?p)
-    (true (prize ?k)))
-
-(<= (next (won ?p ?k))
-    (true (won ?p ?k)))
-
 (<= (next turning_up)
     bidding
     (true (hand player1 ?c))
@@ -145,10 +136,15 @@ GAME = game.Game(
             default=3,
             minimum=2,
             maximum=50,
-            help="rounds, and cards in a hand; the sheet lists every possible lead, thousands for 50",
+            help="rounds, and cards in a hand; no limit in the rules",
         ),
         "extra": game.Parameter(
             default=0, minimum=0, maximum=100, help="cards of the deck beyond the hands and the prizes"
+        ),
+        "slots": game.Parameter(
+            default="no",
+            choices=("no", "yes"),
+            help="whether cards are dealt into slots, and bid in turn: the slot is seen first, the card later",
         ),
     },
 )

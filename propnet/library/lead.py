@@ -1,40 +1,21 @@
-"""The lead of player 1 as an integer, and the goals of games that the player in the lead wins."""
+"""The lead of player 1 as a binary number, and the goals of games that the player in the lead wins."""
 
-from gdlx.propnet.library import kif
+from gdlx.propnet.library import binary
 
+# Who takes a prize: (below ?p ?c) if the bid of ?p is lower than card ?c. Cards count with succ.
+BIDS = """
+(<= (below ?p ?b)
+    (does ?p (bid ?a))
+    (succ ?a ?b))
 
-def counting(limit: int) -> str:
-    """Returns rules for the integers from -limit to limit and their signs; `limit` is at least 1."""
-    return f"{kif.successors(-limit, limit)}\n\n{_SIGNS.strip()}"
+(<= (below ?p ?c)
+    (below ?p ?b)
+    (succ ?b ?c))
 
-
-_SIGNS = """
-(<= (positive ?n)
-    (succ 0 ?n))
-
-(<= (positive ?n)
-    (positive ?m)
-    (succ ?m ?n))
-
-(<= (negative ?n)
-    (succ ?n 0))
-
-(<= (negative ?n)
-    (negative ?m)
-    (succ ?n ?m))
-"""
-
-# The order of cards (card ?k) that count with succ.
-GREATER = """
-(<= (greater ?b ?a)
-    (card ?a)
-    (succ ?a ?b)
-    (card ?b))
-
-(<= (greater ?c ?a)
-    (greater ?b ?a)
-    (succ ?b ?c)
-    (card ?c))
+(<= (takes ?p)
+    (opponent ?p ?q)
+    (does ?p (bid ?c))
+    (below ?q ?c))
 """
 
 # From the relation (ahead ?p).
@@ -55,52 +36,39 @@ GOALS = """
 """
 
 
-def prizes(highest: int) -> str:
-    """Returns rules of `(ahead ?p)` from `(won ?p ?k)` in the state, for prizes of 1..highest points.
+def account(most: int, amount: str, gains: str) -> str:
+    """Returns rules of `(ahead ?p)` for a player who gains more than the other, at most `most` points.
 
-    They count with `succ` and use `(card ?k)`. The lead is summed prize by prize, from the smallest on, so that the
-    state has no score: two fluents per prize instead of one for every possible lead.
+    Args:
+      most: What a player can gain at most in a game.
+      amount: A literal of `?i`, the points of a step in binary (see `binary`).
+      gains: The relation `(GAINS ?p)` of the player who gains them.
     """
-    return f"""
-; The lead of player 1, summed over the prizes 1 to ?k.
-
-(lead 0 0)
-
-(<= (lead ?k ?e)
-    (succ ?j ?k)
-    (lead ?j ?d)
-    (true (won player1 ?k))
-    (plus ?d ?k ?e))
-
-(<= (lead ?k ?e)
-    (succ ?j ?k)
-    (lead ?j ?d)
-    (true (won player2 ?k))
-    (plus ?e ?k ?d))
-
-(<= (lead ?k ?d)
-    (succ ?j ?k)
-    (lead ?j ?d)
-    (card ?k)
-    (not (claimed ?k)))
-
-(<= (claimed ?k)
-    (true (won ?p ?k)))
-
-(<= (plus ?d 1 ?e)
-    (succ ?d ?e))
-
-(<= (plus ?d ?k ?f)
-    (plus ?d ?j ?e)
-    (succ ?j ?k)
-    (card ?k)
-    (succ ?e ?f))
+    sign = binary.places(-most, most)[-1]
+    return f"""{binary.account("lead", -most, most, amount, f"({gains} player1)", f"({gains} player2)").rstrip()}
 
 (<= (ahead player1)
-    (lead {highest} ?d)
-    (positive ?d))
+    (true (lead ?i))
+    (not (true (lead {sign}))))
 
 (<= (ahead player2)
-    (lead {highest} ?d)
-    (negative ?d))
+    (true (lead {sign})))
+"""
+
+
+def prize_account(highest: int, most: int) -> str:
+    """Returns the account of prizes `(true (prize ?k))` of 1..highest points, which go to whoever `(takes ?p)`.
+
+    The points of a player are at most `most` in a game.
+    """
+    return f"""
+; The points of the prize.
+
+{binary.constants("worth", range(1, highest + 1))}
+
+(<= (points ?i)
+    (true (prize ?k))
+    (worth ?k ?i))
+
+{account(most, "(points ?i)", "takes").strip()}
 """

@@ -1,6 +1,6 @@
 """Oshi-zumo: bids push a wrestler off a board of fields, as in OpenSpiel."""
 
-from gdlx.propnet.library import game, kif, lead
+from gdlx.propnet.library import binary, game, kif, lead
 
 _END = {
     "false": "At the end the wrestler may also stand on a side of the board: then whoever pushed it there wins.",
@@ -14,7 +14,7 @@ def _build(coins: int, size: int, min_bid: int, horizon: int, alesia: str) -> st
     # A player who bids at least min_bid whenever it can has no coins left after this many bids.
     longest = -(-coins // min_bid) if min_bid else None
     is_timed = longest is None or horizon < longest
-    limit = max(coins, size + 1, horizon if is_timed else 0)
+    limit = max(coins, size + 1)
     lowest = f"of at least {min_bid}, or all that it has left" if min_bid else "of zero or more"
     time_out = f", or after {horizon} bids" if is_timed else ""
     return kif.sheet(
@@ -32,14 +32,14 @@ def _build(coins: int, size: int, min_bid: int, horizon: int, alesia: str) -> st
         kif.values("too_little", range(min_bid)),
         kif.values("field", range(-size - 1, size + 2)),
         f"(off player1 {size + 1})\n(off player2 {-size - 1})",
-        kif.successors(-limit, limit) if alesia == "true" else lead.counting(limit),
+        kif.successors(-size - 1, limit),
         f"(init (wrestler 0))\n\n(init (coins player1 {coins}))\n(init (coins player2 {coins}))",
         _BIDS.format(
             at_least_minimum="\n    (not (too_little ?b))" if min_bid else "", all_in=_ALL_IN if min_bid else ""
         ),
-        _CLOCK.format(horizon=horizon) if is_timed else "",
+        f"{binary.counter('bids', horizon)}\n(<= terminal\n    {binary.reached('bids', horizon)})" if is_timed else "",
         _TERMINAL,
-        _ALESIA if alesia == "true" else _SIDES,
+        _ALESIA if alesia == "true" else _sides(size),
         lead.GOALS,
     )
 
@@ -100,19 +100,6 @@ _BIDS = """
     (not moved))
 """
 
-_CLOCK = """
-; The clock.
-
-(init (bids 0))
-
-(<= (next (bids ?n))
-    (true (bids ?m))
-    (succ ?m ?n))
-
-(<= terminal
-    (true (bids {horizon})))
-"""
-
 _TERMINAL = """
 ; The end.
 
@@ -133,15 +120,18 @@ _ALESIA = """
     (pushed_off ?p))
 """
 
-_SIDES = """
-(<= (ahead player1)
-    (true (wrestler ?x))
-    (positive ?x))
 
-(<= (ahead player2)
+def _sides(size: int) -> str:
+    """The rules of who is ahead where the side of the board decides."""
+    sides = [("player1", field) for field in range(1, size + 2)] + [("player2", -field) for field in range(1, size + 2)]
+    return f"""
+{kif.facts("side", sides)}
+
+(<= (ahead ?p)
     (true (wrestler ?x))
-    (negative ?x))
+    (side ?p ?x))
 """
+
 
 GAME = game.Game(
     name="oshi_zumo",
