@@ -24,7 +24,7 @@ class HostMatch:
     >>> match = HostMatch("kuhn_poker")
     >>> match.reset(np.random.default_rng(0))
     >>> match.node.deciders, match.mask(0).tolist(), match.observe(0).shape
-    ((0,), [1, 1, 0, 0, 0], (64,))
+    ((0,), [1, 0, 1, 0, 0], (65,))
     """
 
     def __init__(

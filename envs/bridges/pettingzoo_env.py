@@ -113,7 +113,7 @@ class AECEnv(_Agents, _AECEnv):  # type: ignore[misc]
     >>> env = AECEnv("kuhn_poker")
     >>> env.reset(seed=0)
     >>> env.agent_selection, env.observe("player1")["action_mask"].tolist()
-    ('player1', [1, 1, 0, 0, 0])
+    ('player1', [1, 0, 1, 0, 0])
     >>> env.step(0)
     >>> env.agent_selection
     'player2'

@@ -93,7 +93,7 @@ def of_node(env: envs.Env, node: host.Node, player: int, *, steps: int) -> npt.N
     >>> game = make_env.make("rps")
     >>> nodes = host.HostEnv(game.propnet, game.payoffs, 10)
     >>> of_node(game, nodes.apply_actions(nodes.start, (2, 0)), 0, steps=1).astype(int).tolist()
-    [0, 0, 1, 1, 0, 0, 0, 0, 0]
+    [0, 0, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0]
     """
     tensor = np.zeros(tensor_size(env, steps=steps), np.bool_)
     events = tensor[: tensor.size - env.num_actions].reshape(steps, env.num_actions + env.num_percepts)
