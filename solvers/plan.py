@@ -13,6 +13,7 @@ from gdlx.envs.trees.factored import symmetry_group
 from gdlx.propnet.checks import unplayable
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
+from gdlx.propnet.common.text import plurals
 from gdlx.propnet.simulate import random_play
 from gdlx.solvers import algorithms, size_advice
 from gdlx.solvers.mccfr import table_state
@@ -179,7 +180,7 @@ def _choose_cfr_on_states(propnet: propnet.PropNet, max_nodes: int, allowed: Seq
 
 
 def _say_states(count: state_count.StateCount) -> str:
-    return f"it has {'' if count.exact else 'about '}{count.states:,.0f} states"
+    return f"it has {'' if count.exact else 'about '}{plurals.count(round(count.states), 'state')}"
 
 
 def _choose_symmetric(propnet: propnet.PropNet, about: str) -> Choice:
@@ -291,8 +292,8 @@ def make_plan(
 
     >>> from gdlx.propnet import games
     >>> plan = make_plan(game_spec.GameSpec("kuhn_poker"), games.compile_game("kuhn_poker"))
-    >>> plan, plan.sizes["information sets of player1"].estimate
-    (Plan(kuhn_poker: dcfr on the unrolled game: it has about 58 histories), 6.0)
+    >>> plan, round(plan.sizes["information sets of player1"].estimate)
+    (Plan(kuhn_poker: dcfr on the unrolled game: it has about 58 histories), 6)
     """
     choice = choose(game, propnet, max_nodes=max_nodes, allowed=allowed, symmetries=symmetries)
     sizes, widest = _sizes(propnet, choice, seed)

@@ -59,8 +59,13 @@ def find_repetition(propnet: propnet.PropNet, seed: int = 0) -> Repetition | Non
                     for joint in chosen[begun[copy] :]
                 )
                 return Repetition(actions[: first - begun[copy]], actions[first - begun[copy] :])
-        chosen.append([rows.argmax(axis=0) for rows in machine.split_rows(step.does, sizes)])
+        chosen.append([_chosen_moves(rows) for rows in machine.split_rows(step.does, sizes)])
     return None
+
+
+def _chosen_moves(rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+    """The move of one role in every copy; 0 for a role without moves, all of whose states are unplayable."""
+    return rows.argmax(axis=0) if len(rows) else np.zeros(rows.shape[1], np.intp)
 
 
 def _words(actions: JointActions) -> str:

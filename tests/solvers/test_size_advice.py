@@ -64,7 +64,8 @@ def test_perfect_information_is_searched_and_hidden_information_is_sampled() -> 
 
 
 def _run(game: str, **asked: Any) -> None:
-    solve_requests.execute(requests.SolveRequest(game, iterations=1, **asked))
+    algorithm = asked.pop("algorithm", "dcfr")
+    solve_requests.execute(requests.SolveRequest(game, algorithm, iterations=1, **asked))
 
 
 @pytest.mark.parametrize("is_restricted", [False, True])
@@ -97,7 +98,7 @@ def test_too_many_blocks_are_allowed_by_max_nodes(monkeypatch: pytest.MonkeyPatc
 
 def test_a_limit_that_was_lowered_may_be_raised() -> None:
     with pytest.raises(game_tree.TooLargeError, match="Allow more with `max_nodes=`"):
-        solve_requests.solve("kuhn_poker", iterations=1, max_nodes=5)
+        solve_requests.solve("kuhn_poker", "dcfr", iterations=1, max_nodes=5)
     assert "max_nodes" not in refusal(game_spec.GameSpec("krieg_tictactoe"))
 
 
@@ -124,7 +125,7 @@ def test_symmetries_are_named_where_they_may_help(game: str, order: int | None) 
 def test_the_suggested_command_runs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_solver, "_MATCHES", 64)
     (tmp_path / "mine.gdl").write_text(STAY + ENDING)
-    refused = commands.run("solve", "mine.gdl", cwd=tmp_path)
+    refused = commands.run("solve", "mine.gdl", "--algorithm", "dcfr", cwd=tmp_path)
     command = re.search(r"--algorithm os-mccfr[^`]*", refused.stderr)
     assert command is not None
     smaller = command[0].replace("--time 60", "--iterations 1 --batch 32").replace("--table 22", "--table 8")
