@@ -81,6 +81,7 @@ class ObservationCircuit:
       required: literals that are true in all histories that agree.
       groups: sets of literals of which exactly one is true.
       moves: for every joint action and every role, the literals of its moves.
+      legal: before every joint action, for every role, the literals that say which moves are legal.
 
     >>> from gdlx.envs.views import history
     >>> from gdlx.propnet import games
@@ -104,6 +105,7 @@ class ObservationCircuit:
         self.required: list[aig.Literal] = []
         self.groups: list[list[aig.Literal]] = []
         self.moves: list[list[list[aig.Literal]]] = []
+        self.legal: list[list[list[aig.Literal]]] = []
         self._registers: list[aig.Literal] = [int(value) for value in propnet.initial]
         self._legal: list[list[aig.Literal]] = []
         self._observe_state(legal)
@@ -126,6 +128,7 @@ class ObservationCircuit:
           is_last: Whether the match was stopped after it by a limit on its steps: then nothing is known of its legal
             moves.
         """
+        self.legal.append(self._legal)
         self.moves.append(
             [
                 self._own_move(options, event.move) if role == self.role else self._free_move(options)

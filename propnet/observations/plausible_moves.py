@@ -31,9 +31,9 @@ class PlausibleMoves:
     >>> plausible = PlausibleMoves(kuhn, player=0, legal=(4,))
     >>> king = kuhn.players[0].percepts.index("(dealt king)")
     >>> plausible.extend(history.Event(4, (king,), (4,)))
-    >>> cards = plausible.moves[0, 0]
-    >>> [name for name, possible in zip(kuhn.roles[0].moves, cards) if possible]
-    ['(deal jane king)']
+    >>> cards = plausible.moves[0, 2]  # of the role `random`
+    >>> [name for name, possible in zip(kuhn.roles[2].moves, cards) if possible]
+    ['(deal king)']
     """
 
     def __init__(self, propnet: propnet.PropNet, player: int, legal: Sequence[int]) -> None:
