@@ -5,6 +5,7 @@ import subprocess
 import sys
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -50,3 +51,11 @@ def run_with_devices(script: str, count: int) -> list[float]:
     devices, *numbers = map(float, ran.stdout.split())
     assert devices == count
     return numbers
+
+
+def assert_same_leaves(first: Any, second: Any) -> None:
+    """Two states hold the same arrays, random keys included."""
+    for old, new in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        is_key = jnp.issubdtype(old.dtype, jax.dtypes.prng_key)
+        was, now = (np.asarray(jax.random.key_data(x) if is_key else x) for x in (old, new))
+        np.testing.assert_array_equal(was, now)

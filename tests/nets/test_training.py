@@ -1,9 +1,7 @@
 """The training loop, its checkpoints, the command `train`, and networks as agents."""
 
-import dataclasses
 import json
 import pathlib
-import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
@@ -18,15 +16,14 @@ from gdlx.cli import train as cli_training
 from gdlx.envs import game_facts, game_spec
 from gdlx.nets import checkpoints, training, vectorised_play
 from gdlx.nets.learners import learner_registry, protocol, self_play, supervised
-from gdlx.nets.models import encoders, networks
+from gdlx.nets.models import networks
 from gdlx.nets.values import depth_limited, infoset_tables
 from gdlx.players.agents import agent_registry, network_agent
 from gdlx.players.matches import match
 from gdlx.players.matches import match as matches
-from gdlx.propnet import library
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
-from gdlx.solvers import infoset_values, tabular_policies, tasks
+from gdlx.solvers import infoset_values, tasks
 from gdlx.solvers.runs import driver
 from gdlx.tests.helpers import explicit, players, samples
 
@@ -140,19 +137,12 @@ def prediction_error(folder: pathlib.Path) -> float:
     return float(np.sqrt(square / mass)) / 4
 
 
-def assert_same(first: Any, second: Any) -> None:
-    for old, new in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
-        is_key = jnp.issubdtype(old.dtype, jax.dtypes.prng_key)
-        was, now = (np.asarray(jax.random.key_data(x) if is_key else x) for x in (old, new))
-        np.testing.assert_array_equal(was, now)
-
-
 def test_resumed_training_is_the_same_as_one_that_never_stopped(
     learner: protocol.Learner, tmp_path: pathlib.Path
 ) -> None:
     whole = trained(learner, None, 5)
     trained(learner, tmp_path, 2)
-    assert_same(whole.state, trained(learner, tmp_path, 5, resume=True).state)
+    samples.assert_same_leaves(whole.state, trained(learner, tmp_path, 5, resume=True).state)
     rows = checkpoints.read_metrics(tmp_path)
     assert [row["iteration"] for row in rows] == sorted({row["iteration"] for row in rows})
     assert rows[-1]["iteration"] == 5
@@ -166,7 +156,7 @@ def test_the_last_two_states_are_kept(learner: protocol.Learner, tmp_path: pathl
     assert names == ["10", "10.json", "2", "2.json"]  # states, and the digests of their files
     actual, iteration, seconds = checkpoints.read_state(tmp_path, state)
     assert (iteration, seconds) == (10, 5.0)
-    assert_same(state, actual)
+    samples.assert_same_leaves(state, actual)
 
 
 def test_a_damaged_or_foreign_state_is_refused(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
@@ -191,57 +181,6 @@ def _empty_files(folder: pathlib.Path, iteration: int) -> None:
     for path in (folder / checkpoints.STATES / str(iteration)).rglob("*"):
         if path.is_file():
             path.write_bytes(b"")
-
-
-KEPT = ("kuhn_poker", "tictactoe", "princess_and_monster")
-
-
-def state_shapes(game: str) -> Any:
-    own = self_play.make(encoders.Encoder(players.load_arena(game).env, 3), train_config().settings)
-    return jax.eval_shape(own.init, jax.random.key(0))
-
-
-def kinds_of_arrays(shapes: Any) -> set[tuple[str, np.dtype[Any], bool]]:
-    """Where an array is in a state, its type, and whether it is empty."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(shapes)
-    return {(jax.tree_util.keystr(path), leaf.dtype, 0 in leaf.shape) for path, leaf in leaves}
-
-
-def test_states_of_all_games_hold_arrays_as_those_that_are_kept() -> None:
-    """Some have no chance actions, or no percepts, and so empty arrays."""
-    kept = set().union(*map(kinds_of_arrays, map(state_shapes, KEPT)))
-    for game in library.names():
-        assert kinds_of_arrays(state_shapes(game)) - kept == set(), game
-
-
-@pytest.mark.parametrize("game", KEPT)
-def test_states_are_kept(game: str, tmp_path: pathlib.Path) -> None:
-    shapes = state_shapes(game)
-    # Arrays of numpy, because every shape would be a program of jax.
-    state = jax.tree.map(
-        lambda x: jax.random.key(5) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else np.ones(x.shape, x.dtype),
-        shapes,
-    )
-    checkpoints.write_state(tmp_path, 7, 2.5, state)
-    actual, iteration, seconds = checkpoints.read_state(tmp_path, shapes)
-    assert (iteration, seconds) == (7, 2.5)
-    assert str(jax.tree.structure(actual)) == str(jax.tree.structure(state))
-    assert_same(actual, state)
-
-
-def test_what_eight_devices_have_written_one_can_read(tmp_path: pathlib.Path) -> None:
-    program = f"""
-import jax, pathlib
-import jax.numpy as jnp
-from gdlx.nets import checkpoints
-mesh = jax.sharding.Mesh(jax.devices(), ("games",))
-divided = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("games"))
-checkpoints.write_state(pathlib.Path({str(tmp_path)!r}), 3, 1.0, jax.device_put(jnp.arange(16.0), divided))
-print(len(jax.devices()))
-"""
-    samples.run_with_devices(program, 8)
-    actual, _, _ = checkpoints.read_state(tmp_path, jnp.zeros(16))
-    np.testing.assert_array_equal(actual, np.arange(16.0))
 
 
 def test_too_little_memory_for_an_iteration(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
@@ -329,35 +268,6 @@ def test_metrics_are_written_before_the_state(
     with pytest.raises(OSError, match="no space"):
         trained(learner, tmp_path, 2)
     assert [row["iteration"] for row in checkpoints.read_metrics(tmp_path)] == [1, 2]
-
-
-_FORMER = {"strangers": 0.25, "coldest": 0.02, "smoothing": 0.9}
-_CURRENT: dict[str, Any] = {"uniform_opponent_fraction": 0.25, "min_temperature": 0.02, "ema_decay": 0.9}
-
-
-def test_an_old_config_with_former_names_of_settings_is_read(tmp_path: pathlib.Path) -> None:
-    settings = dataclasses.replace(train_config().settings, **_CURRENT)
-    checkpoints.write_config(tmp_path, dataclasses.replace(train_config(), settings=settings), "digest", 3)
-    path = tmp_path / "config.json"
-    config = json.loads(path.read_text())
-    assert {name: config["settings"].pop(name) for name in _CURRENT} == _CURRENT
-    path.write_text(json.dumps(config | {"settings": config["settings"] | _FORMER}))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        config, digest, seed = checkpoints.read_train_config(tmp_path)
-    assert (config.settings, digest, seed) == (settings, "digest", 3)
-
-
-def test_former_names_of_settings_are_accepted_as_text_with_a_note() -> None:
-    for (old, value), new in zip(_FORMER.items(), _CURRENT, strict=True):
-        with pytest.warns(FutureWarning, match=f"the setting {old} of self-play is now called {new}"):
-            settings = learner_registry.make_settings("self-play", {old: str(value)})
-        assert settings == self_play.Settings(**{new: _CURRENT[new]})
-        with (
-            pytest.warns(FutureWarning),
-            pytest.raises(learner_registry.TrainConfigError, match=f"set only {new}"),
-        ):
-            learner_registry.make_settings("self-play", {old: str(value), new: str(value)})
 
 
 def test_learners_and_runs_print_in_one_line(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
@@ -504,68 +414,6 @@ def test_depth_limited_solving_from_the_command_line(
     ):
         assert cli.main(arguments) != 0
         assert words in " ".join(capsys.readouterr().err.split()), arguments
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("train", "kuhn_poker", "--learner", "magic"), "there are self-play, deep-cfr, supervised"),
-        (("train", "kuhn_poker", "--set", "magic=1"), "has no setting 'magic'; there are games"),
-        (("train", "kuhn_poker", "--set", "games"), "takes each setting once"),
-        (("train", "kuhn_poker", "--set", "games=many"), "games of self-play takes a whole number, not 'many'"),
-        (("train", "kuhn_poker", "--set", "kind=magic"), "takes mlp or residual, not 'magic'"),
-        (("train", "kuhn_poker", "--set", "widths=8,x"), "takes whole numbers with commas between, not '8,x'"),
-        (("train", "kuhn_poker", "--set", "widths=0"), "widths are one or more sizes"),
-        (("train", "kuhn_poker", "--learner", "supervised", "--set", "spread=1"), "takes 2 numbers with commas"),
-        (("train", "kuhn_poker", "--learner", "supervised", "--set", "spread=2,1"), "the lower one first; not 2,1"),
-        (("train", "kuhn_poker", "--learner", "supervised", "--set", "batch=0"), "batch must be 1 or more, not 0"),
-        (("train", "kuhn_poker", "--learner", "supervised", "--set", "capacity=8"), "make the capacity 64 or more"),
-        (("train", "kuhn_poker", "--learner", "deep-cfr", "--max-nodes", "5"), "--learner self-play"),
-        (("train", "kuhn_poker", "--learner", "deep-cfr", "--set", "widths=0"), "widths are one or more sizes"),
-        (("train", "kuhn_poker", "--learner", "deep-cfr", "--set", "traversals=1000000000"), "take fewer traversals"),
-        (("train", "kuhn_poker", "--set", "widths=1000000,1000000"), "make widths smaller"),
-        (("train", "kuhn_poker", "--set", "learning_rate=1e30", "--iterations", "1"), "is not a finite number"),
-        (("train", "kuhn_poker", "--minutes", "0"), "the time must be more than 0 seconds"),
-        (("train",), "name a GAME"),
-        (("train", "--resume", "nowhere"), "holds no networks"),
-        (("match", "kuhn_poker", "network:nowhere", "random"), "holds no networks"),
-    ],
-)
-def test_bad_input(
-    arguments: tuple[str, ...],
-    words: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(list(arguments)) != 0
-    assert words in " ".join(capsys.readouterr().err.split())
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-
-
-def test_values_at_infosets_are_those_of_all_terminals_below_them() -> None:
-    tree = samples.load_tree("kuhn_poker")
-    policies = players.random_policies("kuhn_poker", 3)
-    for number, player in enumerate(tree.players):
-        often, value, _ = infoset_values.infoset_values(tree, policies, number)
-        plans = [
-            tabular_policies.realization_plan(policy, chosen)
-            for policy, chosen in zip(tree.players, policies, strict=True)
-        ]
-        for decision in range(player.sets):
-            below, mass = 0.0, 0.0
-            for sequence, payoff, weight in zip(
-                tree.terminals.sequence, tree.terminals.payoff, tree.terminals.weight, strict=True
-            ):
-                at = int(sequence[number])
-                while at >= player.first[decision + 1]:
-                    at = int(player.parent[np.searchsorted(player.first, at, side="right") - 1])
-                if player.first[decision] <= at:
-                    here = weight * plans[0][sequence[0]] * plans[1][sequence[1]]
-                    below, mass = below + here * payoff[number], mass + here
-            assert often[decision] == pytest.approx(mass)
-            assert value[decision] == pytest.approx(below / mass)
 
 
 def test_evaluate_reports_the_strength_of_networks(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
