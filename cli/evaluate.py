@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gdlx.solvers import solution
 
 _NAMED = 10  # information sets without a policy that --json names, of each player
-_OF_GAMES = ("payoff", "gdl", "fold_case", "max_seconds", "max_memory", "max_rules")
+_OF_GAMES = ("payoff", "gdl", "fold_case", "max_seconds", "max_memory", "max_rules", "symmetries")
 
 
 def evaluate(
@@ -54,6 +54,14 @@ def evaluate(
     ] = None,
     payoff: shared_options.Payoff = "auto",
     max_nodes: shared_options.MaxNodes = shared_options.DEFAULT_NODES,
+    symmetries: Annotated[
+        bool,
+        typer.Option(
+            "--symmetries",
+            help="With --policy: unroll the game without the information sets that symmetries of its rules exchange; "
+            "the policy must be the same in all of them, which is checked.",
+        ),
+    ] = False,
     *,
     compiling: shared_options.Compiling,
 ) -> None:
@@ -89,6 +97,7 @@ def evaluate(
             max_nodes=max_nodes,
             bound_seconds=bound_seconds,
             seed=options.seed,
+            symmetries=symmetries,
             within=compiling.limits,
         )
     else:
@@ -112,17 +121,22 @@ def evaluate(
     else:
         _show(options, evaluated, request.folder, rows, is_whole=history is None, show_all=all_sets)
         if policy is not None:
-            console.say(_JUDGED[evaluated.is_exact])
+            console.say(_describe_judgement(evaluated))
         if output is not None:
             console.say(f"policy table written to {output}")
     if evaluated.bound_result is not None and evaluated.bound_result.interrupted:
         raise typer.Exit(interrupts.exit_code())
 
 
-_JUDGED = {
-    True: "exact: best responses were computed on the whole game, in double precision",
-    False: "bounded: payoffs are estimated by matches, and exploitability may be higher than its lower bound",
-}
+def _describe_judgement(evaluated: "evaluation.EvaluateResult") -> str:
+    if not evaluated.is_exact:
+        return "bounded: payoffs are estimated by matches, and exploitability may be higher than its lower bound"
+    if evaluated.task.tree.is_whole:
+        return "exact: best responses were computed on the whole game, in double precision"
+    return (
+        "exact: symmetries do not change this policy, and best responses were computed without what they exchange, in "
+        "double precision"
+    )
 
 
 def _judged_as_json(evaluated: "evaluation.EvaluateResult") -> dict[str, Any]:

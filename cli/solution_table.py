@@ -16,9 +16,10 @@ def callbacks(options: console.Options) -> "requests.Callbacks":
     """Return callbacks that show progress bars and remarks."""
     from gdlx.solvers import requests
 
-    return requests.Callbacks(
-        stage=functools.partial(console.progress, options), warn=functools.partial(console.remark, options)
-    )
+    def warn(text: str) -> None:
+        console.remark(options, console.in_options(text))
+
+    return requests.Callbacks(stage=functools.partial(console.progress, options), warn=warn)
 
 
 def as_json(task: "tasks.Task", solved: "solution.Solution", folder: pathlib.Path) -> dict[str, Any]:

@@ -44,6 +44,7 @@ def evaluate(
     max_nodes: int = limits.NODES,
     bound_seconds: float | None = None,
     seed: int = 0,
+    symmetries: bool = False,
     within: limits.Limits = limits.Limits(),
 ) -> evaluate_requests.EvaluateResult:
     """Judges a policy of any kind: exactly if the game can be unrolled, else by sampled play.
@@ -56,6 +57,8 @@ def evaluate(
       max_nodes: refuse to unroll games with more joint actions in one step than this.
       bound_seconds: seconds of play, if the game is too large to unroll; 30 by default.
       seed: of that play.
+      symmetries: whether to unroll the game without the information sets that symmetries of its rules exchange. The
+        policy must be the same in all of them, which is checked.
       within: limits of compiling.
 
     Returns:
@@ -64,6 +67,7 @@ def evaluate(
 
     Raises:
       PolicyError: the policy is one of another game, or none.
+      NotInvariantError: with `symmetries`, the policy is one that symmetries change.
       TooLargeError: the game is too large to unroll, and this kind of policy cannot be judged by play.
 
     >>> evaluate("kuhn_poker", lambda infosets: infosets.legal / infosets.legal.sum(axis=1, keepdims=True))
@@ -72,6 +76,12 @@ def evaluate(
     source = find(policy)
     return evaluate_requests.execute(
         evaluate_requests.judge_request(
-            game, source, max_nodes=max_nodes, bound_seconds=bound_seconds, seed=seed, within=within
+            game,
+            source,
+            max_nodes=max_nodes,
+            bound_seconds=bound_seconds,
+            seed=seed,
+            symmetries=symmetries,
+            within=within,
         )
     )

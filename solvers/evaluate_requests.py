@@ -4,7 +4,7 @@ import dataclasses
 import os
 import pathlib
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -14,8 +14,18 @@ import numpy.typing as npt
 from gdlx.envs import env, game_facts, game_spec, payoffs
 from gdlx.envs.packed import packed_env
 from gdlx.envs.trees import game_tree
+from gdlx.envs.trees.factored import symmetry_group
 from gdlx.propnet.common import limits
-from gdlx.solvers import algorithms, requests, solution, solve_requests, tabular_policies, tasks
+from gdlx.solvers import (
+    algorithms,
+    requests,
+    size_advice,
+    solution,
+    solve_requests,
+    symmetric_policies,
+    tabular_policies,
+    tasks,
+)
 from gdlx.solvers.bounds import estimates, function_bound, search_bounds
 from gdlx.solvers.mccfr import hash_table, table_policy
 from gdlx.solvers.policy_sources import function_policies, policy_source
@@ -170,12 +180,13 @@ def judge_request(
     max_nodes: int = limits.NODES,
     bound_seconds: float | None = None,
     seed: int = 0,
+    symmetries: bool = False,
     within: limits.Limits = limits.Limits(),
 ) -> requests.EvaluateRequest:
     """Build the request to judge a policy."""
     is_bounded = bound_seconds is not None
     return requests.EvaluateRequest(
-        pathlib.Path(source.name), is_bounded, bound_seconds, seed, max_nodes, game, source, within
+        pathlib.Path(source.name), is_bounded, bound_seconds, seed, max_nodes, game, source, within, symmetries
     )
 
 
@@ -187,18 +198,44 @@ def _evaluate_policy(request: requests.EvaluateRequest, policy: Any, callbacks: 
         # In double precision, so that what is called exact has more digits than anybody reads.
         with jax.enable_x64(True):
             task = tasks.require_tree_task(
-                solve_requests.prepare(named, "tree", callbacks, max_nodes=request.max_nodes, within=request.within)
+                solve_requests.prepare(
+                    named,
+                    "tree",
+                    callbacks,
+                    max_nodes=request.max_nodes,
+                    within=request.within,
+                    symmetries=request.symmetries,
+                )
             )
     except game_tree.TooLargeError as error:
         return _bound_policy(request, named, source, callbacks, error)
     with callbacks.stage(f"asking {source.name}"):
-        policies, missing = source.tabulate(named, task)
+        policies, missing = _tabulate(source, named, task)
     if any(map(len, missing)):
         callbacks.warn(_describe_missing(source.name, task.tree, missing))
     with jax.enable_x64(True):
         metrics = task.metrics(policies)
     measured = solution.Solution(task.tree, source.name, policies, (metrics,))
     return EvaluateResult(task, measured, missing=missing)
+
+
+def _tabulate(
+    source: policy_source.PolicySource, named: game_spec.ResolvedGame, task: tasks.TreeTask
+) -> policy_source.TabulatedPolicies:
+    """The policies at all information sets of a tree; at all images of those of a tree without symmetric ones."""
+    group = None if task.tree.is_whole else symmetry_group.build(named.compile())
+    if group is None:
+        return source.tabulate(named, task)
+    missing: list[tuple[npt.NDArray[np.int64], ...]] = []
+
+    def images() -> Iterator[tabular_policies.Policies]:
+        for image in symmetric_policies.images(task.tree, group):
+            tabulated = source.tabulate(named, dataclasses.replace(task, tree=image))
+            missing.append(tabulated.missing)
+            yield tabulated.policies
+
+    policies = symmetric_policies.from_images(task.tree, images())
+    return policy_source.TabulatedPolicies(policies, missing[0])
 
 
 def _describe_missing(name: str, tree: game_tree.GameTree, missing: tuple[npt.NDArray[np.int64], ...]) -> str:
@@ -236,7 +273,8 @@ def _bound_policy(
             f"{source.name} can be judged only on the whole tree; functions, networks and the results of samplers "
             "can be bounded by play",
         ) from None
-    callbacks.warn(f"{error.reason}: values are estimated by matches, and exploitability is bounded from below")
+    hint = "" if request.symmetries else size_advice.symmetry_hint(propnet)
+    callbacks.warn(f"{error.reason}: values are estimated by matches, and exploitability is bounded from below{hint}")
     if table is not None:
         policies, _ = table_policy.to_tabular(table, task.env, task.tree)
         scores = table_solver.estimate_value(task, table, request.seed, 0)

@@ -237,6 +237,7 @@ class EvaluateRequest:
     game: game_spec.GameLike | None = None  # that was solved, if the folder does not tell how to find it
     policy: Any = None  # judge this policy of `game` instead: whatever `policy_source.find` accepts
     within: limits.Limits = limits.Limits()  # of compiling, with `policy`
+    symmetries: bool = False  # leave symmetric information sets out of the tree, with `policy`
 
     __repr__ = reprs.show_changes
 

@@ -64,7 +64,11 @@ def explain(
             "Then bound what it reached: `gdlx evaluate RESULT --bound`"
         )
         if not symmetries:
-            advice += _symmetries(game, propnet)
+            order = _useful_symmetries(propnet)
+            advice += (
+                f". Its rules have {order} symmetries: `gdlx solve {game.spec} --symmetries` leaves out what they "
+                "exchange, and may fit"
+            ) * (order > 1)
     return type(error)(error.reason, advice)
 
 
@@ -108,17 +112,26 @@ def _advise_states(game: game_spec.GameSpec, facts: game_facts.GameFacts, states
     return f"{known}: `gdlx solve {game.spec} --states` runs on these"
 
 
-def _symmetries(game: game_spec.GameSpec, propnet: propnet.PropNet) -> str:
-    """Names the option that leaves out what symmetries exchange, if the game has any and comes in blocks."""
-    if not (private_registers.find_owners(propnet) >= 0).any():
-        return ""
-    group = symmetry_group.build(propnet)
-    if group is None:
-        return ""
+def symmetry_hint(propnet: propnet.PropNet) -> str:
+    """Names the argument that may make an exact judgement of a policy possible; empty if there are no symmetries.
+
+    >>> from gdlx.propnet import games
+    >>> symmetry_hint(games.compile_game("kuhn_poker"))
+    ''
+    """
+    order = _useful_symmetries(propnet)
     return (
-        f". Its rules have {group.order} symmetries: `gdlx solve {game.spec} --symmetries` leaves out what they "
-        "exchange, and may fit"
-    )
+        f". Its rules have {order} symmetries: a policy that they do not change may be judged exactly with "
+        "`symmetries=True`"
+    ) * (order > 1)
+
+
+def _useful_symmetries(propnet: propnet.PropNet) -> int:
+    """The number of symmetries of a game that comes in blocks, which shrink with them; 1 for others."""
+    if not (private_registers.find_owners(propnet) >= 0).any():
+        return 1
+    group = symmetry_group.build(propnet)
+    return 1 if group is None else group.order
 
 
 def _endless(

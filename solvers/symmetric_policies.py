@@ -1,6 +1,7 @@
 """Policies of trees without symmetric information sets, in the whole game and back."""
 
 import dataclasses
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -82,15 +83,13 @@ def to_table(
       group: the symmetries that were left out.
       game: the environment of the game.
     """
+    spread = []
+    for player, policy in zip(tree.players, policies, strict=True):
+        assert player.orbits is not None
+        copies = player.orbits.copies
+        spread.append(np.concatenate([[1.0], np.repeat(policy[1:] / copies[1:], copies[1:])]))
     keys, probabilities = [], []
-    for element in range(group.order):
-        players, spread = [], []
-        for number, (player, policy) in enumerate(zip(tree.players, policies, strict=True)):
-            assert player.orbits is not None
-            copies = player.orbits.copies
-            spread.append(np.concatenate([[1.0], np.repeat(policy[1:] / copies[1:], copies[1:])]))
-            players.append(_image(player, group.moves[number][element], group.percepts[number][element]))
-        image = dataclasses.replace(tree, players=tuple(players))
+    for image in images(tree, group):
         part = table_policy.tabular_rows(tuple(spread), game, image)
         keys.append(part[0])
         probabilities.append(part[1])
@@ -98,6 +97,53 @@ def to_table(
     # What symmetries keep has several equal images.
     _, first = np.unique(joined[0].astype(np.uint64) << np.uint64(32) | joined[1], return_index=True)
     return table_policy.from_arrays(joined[:, first], np.concatenate(probabilities)[first])
+
+
+def images(tree: game_tree.GameTree, group: symmetry_group.Group) -> Iterator[game_tree.GameTree]:
+    """Yields the images of the information sets of a tree without symmetric ones, with all actions that are alike.
+
+    Together they are all information sets of the whole game; a place in one image corresponds to the same place in
+    the others. The first image is that of the identity. Terminals are those of the tree, whose sequences are others.
+    """
+    for element in range(group.order):
+        players = (
+            _image(player, group.moves[number][element], group.percepts[number][element])
+            for number, player in enumerate(tree.players)
+        )
+        yield dataclasses.replace(tree, players=tuple(players))
+
+
+def from_images(tree: game_tree.GameTree, policies: Iterable[tabular_policies.Policies]) -> tabular_policies.Policies:
+    """Returns policies of a tree without symmetric information sets from those of all its `images`.
+
+    Args:
+      tree: the tree.
+      policies: for every image, in order, the probability of each sequence of every player.
+
+    Raises:
+      NotInvariantError: they are not the same in all images, so that the tree does not say how good they are.
+    """
+    first: tabular_policies.Policies = ()
+    for image in policies:
+        first = first or image
+        for player, policy, other in zip(tree.players, first, image, strict=True):
+            differs = np.abs(policy - other) > _ROUNDING
+            if differs.any():
+                assert player.orbits is not None
+                place = int(np.argmax(differs))
+                sequence = int(np.searchsorted(np.cumsum(player.orbits.copies), place, side="right"))
+                infoset = int(np.searchsorted(player.first, sequence, side="right")) - 1
+                raise NotInvariantError(
+                    f"the policy of {player.name} is not symmetric: it plays with probability {policy[place]:g} at "
+                    f"{player.labels[infoset]}, and with {other[place]:g} where symmetries lead from there; "
+                    "evaluate it on the whole game"
+                )
+    reduced = []
+    for player, policy in zip(tree.players, first, strict=True):
+        assert player.orbits is not None
+        starts = np.cumsum(player.orbits.copies) - player.orbits.copies
+        reduced.append(tabular_policies.normalise(player, np.add.reduceat(policy, starts)))
+    return tuple(reduced)
 
 
 def _image(player: game_tree.Player, moves: symmetry_group.Longs, percepts: symmetry_group.Longs) -> game_tree.Player:
@@ -112,10 +158,13 @@ def _image(player: game_tree.Player, moves: symmetry_group.Longs, percepts: symm
         return np.where(numbers < 0, numbers, moves[numbers]).astype(np.int32)
 
     widths = np.add.reduceat(orbits.copies[1:], player.first[:-1] - 1) if player.sets else np.zeros(0, np.int32)
+    action = np.concatenate([[-1], renamed(orbits.actions)]).astype(np.int32)
     return dataclasses.replace(
         player,
         first=np.concatenate([[1], 1 + np.cumsum(widths)]).astype(np.int32),
-        action=np.concatenate([[-1], renamed(orbits.actions)]).astype(np.int32),
+        action=action,
+        action_name=action,
+        action_names=player.action_names[: len(moves)],
         views=views._replace(move=renamed(views.move), percepts=seen, forced=renamed(views.forced)),
         orbits=None,
     )

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from gdlx.solvers import (
     tasks,
 )
 from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.policy_sources import function_policies
 from gdlx.solvers.runs import policy_files
 
 GAME = "phantom_ttt:width=2,height=3"
@@ -87,6 +89,52 @@ def test_images_of_information_sets_are_all_those_of_the_whole_game(game: str) -
     assert known == sum(player.sets for player in whole.tree.players)
     for expected, policy in zip(lifted, actual, strict=True):
         np.testing.assert_allclose(expected, policy, rtol=0, atol=1e-6)
+
+
+def by_number(infosets: function_policies.InformationSets) -> Any:
+    """Later moves more often, and later in the game even more often: moves are not exchanged in leduc_poker."""
+    weight = infosets.legal * (1.0 + np.arange(len(infosets.moves)) * infosets.steps[:, None])
+    return weight / weight.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("game", "policy"),
+    [("leduc_poker", by_number), ("leduc_poker", "uniform"), (GAME, "uniform"), ("monty_hall", "uniform")],
+)
+def test_policies_are_judged_without_symmetric_information_sets(game: str, policy: Any) -> None:
+    small, whole = (gdlx.evaluate(game, policy, symmetries=symmetries) for symmetries in (True, False))
+    assert small.is_exact
+    assert not small.task.tree.is_whole
+    np.testing.assert_allclose(small.value, whole.value, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(small.improvements, whole.improvements, rtol=0, atol=1e-9)
+
+
+def test_results_are_judged_without_symmetric_information_sets(solved: solve_requests.SolveResult) -> None:
+    assert solved.folder is not None
+    small, whole = (gdlx.evaluate(GAME, solved.folder, symmetries=symmetries) for symmetries in (True, False))
+    assert [len(sets) for sets in small.missing] == [0, 0]
+    # Hash tables are in single precision.
+    np.testing.assert_allclose(small.improvements, whole.improvements, rtol=0, atol=1e-4)
+
+
+def test_policies_that_symmetries_change_are_not_judged_without_them() -> None:
+    with pytest.raises(symmetric_policies.NotInvariantError, match=r"the policy of x is not symmetric.*whole game"):
+        gdlx.evaluate(GAME, by_number, symmetries=True)
+    assert gdlx.evaluate(GAME, by_number).is_exact
+
+
+def test_missing_information_sets_are_those_of_the_representatives() -> None:
+    judged = gdlx.evaluate("leduc_poker", lambda infosets: np.full(infosets.legal.shape, np.nan), symmetries=True)
+    assert [len(sets) for sets in judged.missing] == [144, 144]
+
+
+def test_the_command_that_judges(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["evaluate", GAME, "--policy", "uniform", "--symmetries"]) == 0
+    assert "symmetries do not change this policy" in capsys.readouterr().out
+    assert cli.main(["evaluate", GAME, "--policy", "uniform", "--max-nodes", "10", "--bound-seconds", "0.1"]) == 0
+    assert "may be judged exactly with --symmetries" in " ".join(capsys.readouterr().err.split())
+    assert cli.main(["evaluate", "results", "--symmetries"]) == 2
+    assert "--symmetries" in capsys.readouterr().err
 
 
 def test_a_run_is_resumed(solved: solve_requests.SolveResult, tmp_path: pathlib.Path) -> None:

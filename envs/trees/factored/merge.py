@@ -5,9 +5,11 @@ players that have just had a choice: other unions are as correct, but cut the ga
 together later, so that it has more blocks in the end.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gdlx.envs.trees import unique_rows
 from gdlx.envs.trees.factored import blocks, ragged
@@ -60,14 +62,15 @@ def merge(products: Products, pools: list[ragged.Ragged]) -> tuple[Products, lis
     return products, pools
 
 
-def _ranges(columns: list[Longs]) -> list[int]:
+def ranges(columns: Sequence[npt.NDArray[np.integer[Any]]]) -> list[int]:
+    """For each column a bound above its items, as `unique_rows.number_rows` needs."""
     return [1 + int(column.max(initial=0)) for column in columns]
 
 
 def _merge_equal(products: Products) -> Products:
     """Blocks with the same world and sets become one, with the sum of the weights."""
     columns = [products.world, *products.sets]
-    same = unique_rows.number_rows(columns, _ranges(columns))
+    same = unique_rows.number_rows(columns, ranges(columns))
     if same.size == len(products.world):
         return products
     chose = [np.bincount(same.number, chose, minlength=same.size) > 0 for chose in products.chose]
@@ -81,7 +84,7 @@ def _unite(products: Products, pool: ragged.Ragged, player: int) -> tuple[Produc
     weight = np.unique(np.round(products.weight / products.weight.max(initial=1e-300), _DIGITS), return_inverse=True)[1]
     histories = np.unique(products.histories, return_inverse=True)[1]
     columns = [products.world, *others, weight, histories]
-    group = unique_rows.number_rows(columns, _ranges(columns))
+    group = unique_rows.number_rows(columns, ranges(columns))
     may = np.bincount(group.number, products.chose[player], minlength=group.size) > 0
     several = np.flatnonzero((np.bincount(group.number, minlength=group.size) > 1) & may)
     if not len(several):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gdlx.envs.trees import unique_rows
 from gdlx.envs.trees.factored import blocks, merge, ragged
@@ -53,6 +54,25 @@ class TerminalBlocks(NamedTuple):
         return sum(len(rows.items) for rows in self.members)
 
 
+class _Part(NamedTuple):
+    """Terminal blocks while they are collected, in as little memory as possible. Axes: n blocks, P players."""
+
+    sets: npt.NDArray[np.int32]  # [n, P]
+    kind: npt.NDArray[np.int32]  # [n] goal values, as a number of `TerminalCollector`
+    weight: Floats  # [n]
+    histories: Floats  # [n]
+
+    def merge(self) -> "_Part":
+        """Blocks with the same sets and goal values become one."""
+        columns = [*self.sets.T, self.kind]
+        same = unique_rows.number_rows(columns, merge.ranges(columns))
+        if same.size == len(self.kind) and (same.example[1:] > same.example[:-1]).all():
+            return self
+        return _Part(
+            self.sets[same.example], self.kind[same.example], same.sums(self.weight), same.sums(self.histories)
+        )
+
+
 class TerminalCollector:
     """Collects terminal blocks level by level."""
 
@@ -60,7 +80,8 @@ class TerminalCollector:
         self._players = players
         self._pools: list[list[ragged.Ragged]] = [[] for _ in range(players)]
         self._rows = [0] * players
-        self._parts: list[tuple[Longs, Floats, Floats, Floats]] = []
+        self._parts: list[_Part] = []
+        self._kinds: dict[tuple[float, ...], int] = {}  # numbers of goal values
 
     def add(
         self, pools: list[ragged.Ragged], sets: list[Longs], goals: Floats, weight: Floats, histories: Floats
@@ -68,37 +89,42 @@ class TerminalCollector:
         """Adds the blocks of a level: their `sets` [n] are rows of `pools`, for every player."""
         if not len(weight):
             return
-        numbers = []
+        numbers = np.empty((len(weight), self._players), np.int32)
         for player, (rows, pool) in enumerate(zip(sets, pools, strict=True)):
             used, kept = merge.used_sets(rows, pool)
             self._pools[player].append(kept._replace(items=kept.items.astype(np.int32)))
-            numbers.append(self._rows[player] + used)
+            numbers[:, player] = self._rows[player] + used
             self._rows[player] += kept.rows
-        self._parts.append(_merge(np.stack(numbers, axis=1), goals, weight, histories))
+        self._parts.append(_Part(numbers, self._number_goals(goals), weight, histories).merge())
+
+    def _number_goals(self, goals: Floats) -> npt.NDArray[np.int32]:
+        ranks = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in goals.T]
+        distinct = unique_rows.number_rows(ranks, merge.ranges(ranks))
+        kinds = [self._kinds.setdefault(tuple(row), len(self._kinds)) for row in goals[distinct.example].tolist()]
+        return np.array(kinds, np.int32)[distinct.number]
 
     def goals(self) -> Floats:
-        """The goal values of all terminals, [n, players]."""
-        return np.concatenate([np.zeros((0, self._players)), *(goals for _, goals, _, _ in self._parts)])
+        """The distinct goal values of terminals, [K, players]."""
+        return np.array(list(self._kinds), np.float64).reshape(len(self._kinds), self._players)
 
     def collect(self, offset: float) -> TerminalBlocks:
         """All blocks, with payoffs for goal values, and equal sets of all levels stored once."""
-        sets, goals, weight, histories = (np.concatenate(parts) for parts in zip(*self._parts, strict=True))
+        goals = self.goals()
+        order = np.lexsort(goals.T[::-1])
+        rank = np.argsort(order).astype(np.int32)
+        joined = _Part(*map(np.concatenate, zip(*self._parts, strict=True)))
+        self._parts = []
         members = []
         for player in range(self._players):
             pool = ragged.concatenate(self._pools[player])
             self._pools[player] = []
             numbered = ragged.number_rows(pool)
-            sets[:, player] = numbered.number[sets[:, player]]
-            members.append(pool if numbered.size == pool.rows else pool.take(numbered.example))
             if numbered.size == pool.rows:  # sets keep their order
-                sets[:, player] = numbered.example[sets[:, player]]
-        sets, goals, weight, histories = _merge(sets, goals, weight, histories)
-        return TerminalBlocks(tuple(members), sets, goals - offset, weight, histories)
-
-
-def _merge(sets: Longs, goals: Floats, weight: Floats, histories: Floats) -> tuple[Longs, Floats, Floats, Floats]:
-    """Blocks with the same sets and goal values become one."""
-    ranks = [np.unique(column, return_inverse=True)[1] for column in goals.T]
-    columns = [*sets.T, *ranks]
-    same = unique_rows.number_rows(columns, [1 + int(column.max(initial=0)) for column in columns])
-    return sets[same.example], goals[same.example], same.sums(weight), same.sums(histories)
+                members.append(pool)
+            else:
+                joined.sets[:, player] = numbered.number[joined.sets[:, player]]
+                members.append(pool.take(numbered.example))
+        part = joined._replace(kind=rank[joined.kind]).merge()
+        del joined
+        sets = part.sets.astype(np.int64)
+        return TerminalBlocks(tuple(members), sets, goals[order][part.kind] - offset, part.weight, part.histories)
