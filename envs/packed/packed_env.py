@@ -129,13 +129,8 @@ class PackedEnv:
 
     def start(self, batch: int) -> PackedState:
         """A batch of games in the initial state."""
-        rows, keys = self.first
-        words = -(-batch // GAMES_PER_WORD)
-        every = jnp.broadcast_to(jnp.asarray(rows)[:, None], (len(rows), words))
-        high, low = (
-            jnp.broadcast_to(jnp.asarray(key)[:, None, None], (len(key), GAMES_PER_WORD, words)) for key in keys.T
-        )
-        return self._seen(every, high, low, batch)
+        state: PackedState = _start(self, batch)
+        return state
 
     def step(self, state: PackedState, actions: jax.Array, chance: jax.Array) -> PackedState:
         """Applies a joint action in every game.
@@ -281,7 +276,7 @@ class PackedEnv:
         for legal in at.legal:
             event = options[: legal.stop - legal.start][rows[legal] != 0].sum(axis=0, dtype=np.uint32)
             with jax.ensure_compile_time_eval():
-                keys.append(np.asarray(info_key.extend(jnp.zeros(2, jnp.uint32), jnp.asarray(event)))[None])
+                keys.append(np.asarray(jax.jit(info_key.extend)(np.zeros(2, np.uint32), event))[None])
         if self.public is not None:
             keys.append(np.zeros((1, 2), np.uint32))
         return rows, np.concatenate(keys)
@@ -357,3 +352,12 @@ class _Tapes(NamedTuple):
     move: tape.Tape
     judge: tape.Tape
     conclude: tape.Tape
+
+
+@functools.partial(jax.jit, static_argnames=("game", "batch"))  # one by one, each operation would be compiled
+def _start(game: PackedEnv, batch: int) -> PackedState:
+    rows, keys = game.first
+    words = -(-batch // GAMES_PER_WORD)
+    every = jnp.broadcast_to(jnp.asarray(rows)[:, None], (len(rows), words))
+    high, low = (jnp.broadcast_to(jnp.asarray(key)[:, None, None], (len(key), GAMES_PER_WORD, words)) for key in keys.T)
+    return game._seen(every, high, low, batch)

@@ -65,18 +65,17 @@ def hash_rows(events: jax.Array, table: info_key.HashConstants | jax.Array) -> t
 
     A single loop is the fastest, but takes long to compile for many rows; those are added in parts.
     """
-    zeros = jnp.zeros((events.shape[0], *events.shape[2:-1], GAMES_PER_WORD, events.shape[-1]), jnp.uint32)
-    first = len(table) if len(table) <= _UNROLLED_ROWS else _ROWS_OF_PART
-    total = _add_hashes((zeros, zeros), events[:, :first], table[:first])
-    if first == len(table):
-        return total
+    if len(table) <= _UNROLLED_ROWS:
+        zeros = jnp.zeros((events.shape[0], *events.shape[2:-1], GAMES_PER_WORD, events.shape[-1]), jnp.uint32)
+        return _add_hashes((zeros, zeros), events, table)
+    zeros = unpack_bits(events[:, 0]) & jnp.uint32(0)  # which varies over the same devices as the events
     missing = -len(table) % _ROWS_OF_PART
-    parts = (len(table) - first + missing) // _ROWS_OF_PART
-    padded = jnp.pad(events[:, first:], ((0, 0), (0, missing), *((0, 0),) * (events.ndim - 2)))
-    rest = jnp.moveaxis(padded.reshape(events.shape[0], parts, _ROWS_OF_PART, *events.shape[2:]), 1, 0)
-    constants = jnp.pad(jnp.asarray(table[first:]), ((0, missing), (0, 0))).reshape(parts, _ROWS_OF_PART, 2)
-    high, low = jax.lax.scan(lambda total, part: (_add_hashes(total, *part), None), total, (rest, constants))[0]
-    return high, low
+    parts = (len(table) + missing) // _ROWS_OF_PART
+    padded = jnp.pad(events, ((0, 0), (0, missing), *((0, 0),) * (events.ndim - 2)))
+    rows = jnp.moveaxis(padded.reshape(events.shape[0], parts, _ROWS_OF_PART, *events.shape[2:]), 1, 0)
+    constants = jnp.pad(jnp.asarray(table), ((0, missing), (0, 0))).reshape(parts, _ROWS_OF_PART, 2)
+    total, _ = jax.lax.scan(lambda total, part: (_add_hashes(total, *part), None), (zeros, zeros), (rows, constants))
+    return total
 
 
 def _add_hashes(

@@ -20,7 +20,7 @@ BENCHMARKS = {
     "cfr": "exact solving, beside OpenSpiel's C++ and one run after another",
     "large": "games of ten billion histories, exactly: counts, time and memory",
     "mccfr": "sampled solving, beside OpenSpiel's C++",
-    "search": "bounds estimated by play, beside exact exploitability",
+    "search": "bounds estimated by play, beside exact exploitability; first moves in a large game",
     "sweep": "a thousand runs at once, beside one after the other; and a report on a hundred",
     "train": "networks that learn games, beside OpenSpiel's Deep CFR",
     "start": "first results and compile times of every library game",

@@ -1,13 +1,17 @@
-"""Benchmark `search`: bounds and beliefs estimated by play, beside exact exploitability."""
+"""Benchmark `search`: bounds and beliefs by play, beside exact exploitability; first moves in a large game."""
 
 import dataclasses
+import os
+import resource
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gdlx.experiments.bench import harness
+from gdlx.experiments.bench import harness, hidden_pieces
+from gdlx.experiments.bench.measuring import children
 
 if TYPE_CHECKING:
     from gdlx.solvers import tabular_policies, tasks
@@ -18,6 +22,15 @@ _ITERATIONS = (0, 10, 100)  # of cfr, whose average policies are bounded; after 
 
 _BELIEF_GAMES = ("leduc_poker", "blind_tictactoe", "phantom_tictactoe")
 _METHODS: "tuple[consistent_states.BeliefMethod, ...]" = ("enumerate", "particles", "rejection")
+
+_AGENTS = (  # which think for one iteration, so that compiling is measured
+    "random",
+    "uct:iterations=1",
+    "pimc:iterations=1,visits=1",
+    "mccfr:iterations=1",
+    "oos:iterations=1,start_iterations=1",
+    "cfr:iterations=1",
+)
 
 
 def figures() -> Iterator[harness.Figure]:
@@ -97,6 +110,41 @@ def belief_figures() -> Iterator[harness.Figure]:
             yield harness.Figure(f"{what}: time", spent, "s")
 
 
+def first_move_figures() -> Iterator[harness.Figure]:
+    """Processor time from the rules of a large game to an agent's first move, in a new process with an empty cache."""
+    for name in _AGENTS:
+        with tempfile.TemporaryDirectory() as folder:
+            seconds = children.call(first_move_seconds, name, hidden_pieces.rules(), folder)
+        agent_name = name.partition(":")[0]
+        yield harness.Figure(
+            f"game of hidden pieces: first move of {agent_name}, compiling included",
+            seconds,
+            "s of processor time",
+            target=harness.Target(15),
+        )
+
+
+def first_move_seconds(name: str, rules: str, cache: str) -> float:
+    """Processor seconds of this process and its children until an agent has chosen its first move."""
+    os.environ["GDLX_CACHE"] = cache
+    from gdlx.envs import compilation_cache, host
+    from gdlx.envs.views import history
+    from gdlx.players.agents import agent, agent_registry
+    from gdlx.players.matches import arenas, match
+
+    compilation_cache.enable()
+    arena = arenas.make_arena(rules=rules)
+    player = agent_registry.make_agent(name)
+    match.prepare(player, arena)
+    registers = arena.env.propnet.initial.tobytes()
+    legal = host.HostEnv(arena.env.propnet, arena.env.payoffs, arena.steps).position(registers).legal[0]
+    context = agent.PlayerContext(arena, 0, np.random.default_rng(0))
+    view = history.ActionObservationHistory(arena.env, 0, legal)
+    assert player.start_match(context, agent.Clock(1.0)).choose(view, agent.Clock(1.0)) in legal
+    children_usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children_usage.ru_utime + children_usage.ru_stime
+
+
 def _policies(task: "tasks.TreeTask") -> Iterator[tuple[int, "tabular_policies.Policies"]]:
     """Average policies after each number of iterations."""
     from gdlx.solvers import algorithms
@@ -109,4 +157,8 @@ def _policies(task: "tasks.TreeTask") -> Iterator[tuple[int, "tabular_policies.P
         yield iterations, solver.policies(state)
 
 
-_PARTS: tuple[Callable[[], Iterator[harness.Figure]], ...] = (bound_figures, belief_figures)
+_PARTS: tuple[Callable[[], Iterator[harness.Figure]], ...] = (
+    bound_figures,
+    belief_figures,
+    first_move_figures,
+)

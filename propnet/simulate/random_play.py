@@ -52,8 +52,8 @@ def sample_legal_moves(legal: Bools, rng: np.random.Generator) -> Bools:
     """Selects one true row uniformly at random in every column that has any."""
     chosen = np.zeros_like(legal)
     if legal.size:
-        rank = np.where(legal, rng.random(legal.shape), -1.0)
-        best = rank.argmax(axis=0)
+        rank = rng.random(legal.shape)
+        best = np.multiply(rank, legal, out=rank).argmax(axis=0)
         columns = np.arange(legal.shape[1])
         chosen[best, columns] = legal[best, columns]
     return chosen

@@ -44,17 +44,17 @@ def proportional_policy(table: jax.Array, row: jax.Array, legal: jax.Array) -> j
 
 def sample_actions(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
     """Map each draw to an action [B]."""
-    none = jnp.zeros_like(draw, jnp.int32)
-    count, start = len(probabilities), _Sampled(jnp.zeros_like(draw), none, none)
+    count = len(probabilities)
+    none = (draw < 0).astype(jnp.int32)  # 0, and varies over the same devices
+    start = _Sampled(none.astype(draw.dtype), none, none)
     if count <= _UNROLLED_ACTIONS:
         sampled = _sample(start, probabilities, draw, np.arange(count))
     else:  # the same in parts: compile time grows with the actions that are unrolled
         missing = -count % _ACTIONS_OF_PART
         parts = jnp.pad(probabilities, ((0, missing), (0, 0))).reshape(-1, _ACTIONS_OF_PART, *draw.shape)
         actions = np.arange(count + missing, dtype=np.int32).reshape(-1, _ACTIONS_OF_PART)
-        sampled = _sample(start, parts[0], draw, actions[0])
         sampled, _ = jax.lax.scan(
-            lambda sampled, part: (_sample(sampled, part[0], draw, part[1]), None), sampled, (parts[1:], actions[1:])
+            lambda sampled, part: (_sample(sampled, part[0], draw, part[1]), None), start, (parts, actions)
         )
     # Draws above the sum, which rounding may leave below 1, go to the last action.
     return jnp.minimum(sampled.reached, sampled.last)

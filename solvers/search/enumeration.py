@@ -53,7 +53,7 @@ class JointActions(NamedTuple):
 def start(game: packed_env.PackedEnv) -> ActiveGames:
     """Return one game in the initial state."""
     with jax.enable_x64(False):
-        return ActiveGames(_start_lanes(game, _SIZES[0]), np.zeros(1, np.int32))
+        return ActiveGames(game.start(_SIZES[0]), np.zeros(1, np.int32))
 
 
 def take_snapshot(game: packed_env.PackedEnv, active: ActiveGames) -> Snapshot:
@@ -141,11 +141,6 @@ def merge_equal_states(seen: Snapshot) -> unique_rows.Numbering:
     words = seen.keys.reshape(-1, seen.keys.shape[2]).astype(np.int64)
     state = unique_rows.number_bit_columns(seen.rows)
     return unique_rows.number_rows([state.number.astype(np.int64), *words], [max(1, state.size), *[2**32] * len(words)])
-
-
-@functools.partial(jax.jit, static_argnames=("game", "lanes"))
-def _start_lanes(game: packed_env.PackedEnv, lanes: int) -> packed_env.PackedState:
-    return game.start(lanes)
 
 
 @functools.partial(jax.jit, static_argnames="game")

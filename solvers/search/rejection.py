@@ -43,7 +43,7 @@ def sample_batches(
     keys[: view.step + 1] = view.keys
     with jax.enable_x64(False):
         pool = _Pool(
-            _start_lanes(game, -(-size // packed_env.GAMES_PER_WORD) * packed_env.GAMES_PER_WORD),
+            game.start(-(-size // packed_env.GAMES_PER_WORD) * packed_env.GAMES_PER_WORD),
             jnp.zeros((), jnp.int32),
         )
         key = jax.random.key(seed)
@@ -61,11 +61,6 @@ class _Pool(NamedTuple):
 
     games: packed_env.PackedState
     filled: jax.Array  # [] int32, number of accepted games, which come first
-
-
-@functools.partial(jax.jit, static_argnames=("game", "lanes"))
-def _start_lanes(game: packed_env.PackedEnv, lanes: int) -> packed_env.PackedState:
-    return game.start(lanes)
 
 
 @functools.partial(jax.jit, static_argnames=("game", "player"))

@@ -4,15 +4,17 @@ import csv
 import dataclasses
 import hashlib
 import json
+import multiprocessing
 import pathlib
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent import futures
 
 import numpy as np
 
 from gdlx.nets import checkpoints
+from gdlx.propnet import games
+from gdlx.propnet.common import errors
 from gdlx.propnet.io import files
 
 Outcome = Mapping[str, object]
@@ -140,23 +142,23 @@ def _training_outcome(root: pathlib.Path) -> Outcome:
 
 
 def _state_digest(folder: pathlib.Path) -> str:
-    """The digest of the last state but for the seconds, read by a process of its own."""
-    code = """if True:
-        import hashlib, pathlib, sys
-        import jax, numpy as np
-        from gdlx.nets import checkpoints
-        from gdlx.propnet import games
-        saved = checkpoints.restore_training(pathlib.Path(sys.argv[1]), games.compile_game("kuhn_poker"))
-        digest = hashlib.sha256(str(saved.iteration).encode())
-        for leaf in jax.tree.leaves(saved.state):
-            is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-            digest.update(np.asarray(jax.random.key_data(leaf) if is_key else leaf).tobytes())
-        print(digest.hexdigest())
-    """
-    ran = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True)
-    if ran.returncode:
-        raise Damaged(f"state: {ran.stderr[-1_000:]}")
-    return ran.stdout
+    """The digest of the last state but for the seconds, read by a fork: this process must not start jax."""
+    with futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        try:
+            return pool.submit(_read_state_digest, folder).result()
+        except (errors.UserError, OSError, ValueError, futures.BrokenExecutor) as error:
+            raise Damaged(f"state: {error}") from error
+
+
+def _read_state_digest(folder: pathlib.Path) -> str:
+    import jax
+
+    saved = checkpoints.restore_training(folder, games.compile_game("kuhn_poker"))
+    digest = hashlib.sha256(str(saved.iteration).encode())
+    for leaf in jax.tree.leaves(saved.state):
+        is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        digest.update(np.asarray(jax.random.key_data(leaf) if is_key else leaf).tobytes())
+    return digest.hexdigest()
 
 
 def _timed_outcome(folder: str) -> Callable[[pathlib.Path], Outcome]:
