@@ -23,7 +23,7 @@ def test_the_same_game_is_measured_with_and_without_symmetric_information_sets(
 
 def test_every_game_has_figures_and_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = dict.fromkeys(("terminals", "information_sets", "states"), 10.0)
-    rest = ("unroll", "memory", "iteration", "evaluation", "exploitability", "value", "seconds")
+    rest = ("unroll", "memory", "iteration", "evaluation", "exploitability", "value", "seconds", "solved")
     actual = counts | dict.fromkeys(rest, 0.5)
     monkeypatch.setattr(children, "call", lambda function, *_: 1.0 if function is large_bench.start_again else actual)
     figures = list(large_bench.figures())
@@ -35,3 +35,15 @@ def test_every_game_has_figures_and_targets(monkeypatch: pytest.MonkeyPatch) -> 
     assert bounds[f"dark_hex {quotient}"] == 0.25
     exact = "abrupt phantom_ttt without symmetric information sets: from the rules to an exact exploitability"
     assert bounds[f"{exact}, processor time"] == 600
+    state_game = "tictactoe: a process that solves it exactly by backward induction"
+    assert bounds[f"{state_game}, with an empty cache, processor time"] == 10
+    assert bounds[f"{state_game}, again, processor time"] == 3
+
+
+def test_games_of_states_are_measured(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GDLX_CACHE", str(tmp_path))
+    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
+    measured = large_bench.measure_states("repeated_rps:rounds=3", str(tmp_path))
+    assert measured["states"] == 16
+    assert measured["exploitability"] < 1e-9
+    assert measured["seconds"] > 0
