@@ -6,7 +6,9 @@
 
 from gdlx.propnet.common.text import suggestions
 from gdlx.propnet.library import (
+    battleship,
     connect_four,
+    difference,
     game,
     goofspiel,
     gops,
@@ -39,7 +41,9 @@ _GAMES = {
         *rps.GAMES,
         *hidden_marks.GAMES,
         *hidden_stones.GAMES,
+        battleship.GAME,
         connect_four.GAME,
+        difference.GAME,
         goofspiel.GAME,
         gops.GAME,
         latent_tictactoe.GAME,

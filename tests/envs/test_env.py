@@ -22,7 +22,7 @@ from gdlx.propnet.common import errors
 from gdlx.propnet.syntax import diagnostics
 from gdlx.tests.helpers import matches, sheets, support
 
-STEPS = {"connect_four": 44, "smallest": 26, "simultaneous_breakthrough": 30, "krieg_tictactoe": 26}
+STEPS = {"battleship": 36, "connect_four": 44, "smallest": 26, "simultaneous_breakthrough": 30, "krieg_tictactoe": 26}
 DOZEN = (
     "blind_tictactoe",
     "connect_four",

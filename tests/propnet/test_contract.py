@@ -16,9 +16,11 @@ from gdlx.propnet.syntax import ground_terms
 from gdlx.tests.helpers import paths, support
 
 OTHER_PARAMETERS = (
+    "battleship:side=3,ships=3",
     "blind_tictactoe:bias=x",
     "blind_tictactoe:bias=x23",
     "connect_four:width=4,height=4,line=3",
+    "difference:cards=5,ties=second",
     "goofspiel:cards=4,info=perfect,order=descending",
     "goofspiel:cards=8",
     "goofspiel:cards=3,order=random",

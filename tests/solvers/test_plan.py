@@ -12,8 +12,8 @@ from gdlx.solvers import algorithms, plan, requests, size_advice, solve_requests
 from gdlx.tests.helpers import commands, sheets
 
 SAMPLED = {
-    *("blind_tictactoe", "connect_four", "krieg_tictactoe", "meier", "oshi_zumo", "phantom_tictactoe", "racko"),
-    *("repeated_rps", "simultaneous_breakthrough", "smallest"),
+    *("battleship", "blind_tictactoe", "connect_four", "krieg_tictactoe", "meier", "oshi_zumo", "phantom_tictactoe"),
+    *("racko", "repeated_rps", "simultaneous_breakthrough", "smallest"),
 }
 BLOCKS = {"dark_hex", "phantom_ttt"}
 ENDLESS = "(role a) (legal a stay) (legal a go) (init (at 1)) (<= (next (at 1)) (true (at 1))) (goal a 100)"
