@@ -189,7 +189,7 @@ def test_a_command_without_an_algorithm_says_what_it_chose(tmp_path: pathlib.Pat
 
 def test_a_sampled_game_is_bounded(tmp_path: pathlib.Path) -> None:
     ran = commands.run(
-        *("solve", "goofspiel:cards=5", "--max-nodes", "100", "--time", "0.1", "--batch", "32", "--table", "8"),
+        *("solve", "goofspiel:cards=4", "--max-nodes", "100", "--time", "0.1", "--batch", "32", "--table", "8"),
         *("--json",),
         cwd=tmp_path,
     )

@@ -54,7 +54,7 @@ def estimate_infosets(propnet: propnet.PropNet, player: int, seed: int = 0, *, w
     """
     walks = _Walks(propnet, player, np.random.default_rng(seeds.non_negative(seed)), work)
     samples: list[Floats] = []
-    while not samples or (walks.work < work and len(samples) * _WALKS < _MAX_WALKS):
+    while not samples or (walks.work < work and len(samples) * _WALKS < _MAX_WALKS and not walks.is_long):
         samples.append(walks.count(_WALKS))
     counts = np.concatenate(samples, axis=1)
     choices, everything = map(size_estimate.Interval.of_mean, counts)
@@ -73,7 +73,7 @@ class _Walks:
         self.enough = 4 * work  # after which walks end, wherever they are
         self.most = min(_MAX_JOINT_ACTIONS, max(_MIN_JOINT_ACTIONS, work / self.gates / _LENGTH))  # of a step
         self.work = 0.0
-        self.is_cut = False
+        self.is_cut = self.is_long = False
 
     def count(self, walks: int) -> Floats:
         """[2, walks] information sets with a choice, and all, that each of so many walks stands for."""
@@ -96,7 +96,7 @@ class _Walks:
             states, owner, children = self._continue(owner, states, legal, present, first)
             with np.errstate(over="ignore"):
                 weight[present] *= width * children
-        self.is_cut = True
+        self.is_cut = self.is_long = True
         return counts
 
     def _thin(self, owner: Longs, states: Bools, legal: Bools, weight: Floats) -> tuple[Longs, Bools, Bools]:

@@ -270,9 +270,13 @@ _NEXT_SCORE = ("(hits ?p) (opponent ?p ?q) (not (hits ?q))", "(does ?p (try 2)) 
 _LEGAL = ("(not (true (tried ?p ?c)))", "(true (step ?s))", "(not (true (luck ?p)))")
 
 
+@pytest.mark.parametrize(
+    "compare",
+    ["values", pytest.param("best responses", marks=pytest.mark.slow)],  # which compile for every game
+)
 @hypothesis.settings(max_examples=6)
 @hypothesis.given(st.sampled_from(_PERCEPTS), st.sampled_from(_NEXT_SCORE), st.sampled_from(_LEGAL), st.booleans())
-def test_random_rules(percept: str, score: str, legal: str, is_lucky: bool) -> None:
+def test_random_rules(compare: str, percept: str, score: str, legal: str, is_lucky: bool) -> None:
     """Secret tries with hidden counters, percepts, chance and simultaneous moves in many combinations."""
     text = SECRETS.replace("(sees ?p hit) (hits ?p)", f"(sees ?p hit) (opponent ?p ?r) {percept}")
     rule = "(next (score ?p)) (hits ?p) (opponent ?p ?q) (not (hits ?q))"
@@ -285,10 +289,25 @@ def test_random_rules(percept: str, score: str, legal: str, is_lucky: bool) -> N
     blocks, plain = unroll_blocks.unroll(propnet), unroll.unroll(propnet)
     assert blocks.counts.histories == plain.counts.histories
     assert blocks.counts.information_sets == plain.counts.information_sets
-    values = []
-    for tree in (blocks, plain):
-        forms = sequence_form.sequence_form(tree)
-        uniform = [tabular_policies.uniform(player) for player in tree.players]
-        evaluation = best_response.evaluate(forms[0], tabular_policies.to_levels(tree, forms[1], uniform))
-        values.append(np.concatenate([evaluation.value, evaluation.improvements]))
-    np.testing.assert_allclose(values[0], values[1], rtol=0, atol=1e-9)
+    facts = [_best_responses(tree) if compare == "best responses" else _values(tree) for tree in (blocks, plain)]
+    assert facts[0].keys() == facts[1].keys()
+    for key, numbers in facts[0].items():
+        assert numbers == pytest.approx(facts[1][key], abs=1e-9, nan_ok=True), key
+
+
+def _values(tree: game_tree.GameTree) -> dict[str, tuple[float, ...]]:
+    """Reach and value of every information set under uniform play."""
+    uniform = tuple(map(tabular_policies.uniform, tree.players))
+    facts: dict[str, tuple[float, ...]] = {}
+    for number, player in enumerate(tree.players):
+        exact = infoset_values.infoset_values(tree, uniform, number)
+        labels = [f"{player.name}: {label}" for label in player.labels]
+        facts |= zip(labels, zip(exact.reach.tolist(), exact.value.tolist(), strict=True), strict=True)
+    return facts
+
+
+def _best_responses(tree: game_tree.GameTree) -> dict[str, tuple[float, ...]]:
+    form, layouts = sequence_form.sequence_form(tree)
+    uniform = [tabular_policies.uniform(player) for player in tree.players]
+    evaluation = best_response.evaluate(form, tabular_policies.to_levels(tree, layouts, uniform))
+    return {"value": tuple(evaluation.value.tolist()), "improvements": tuple(evaluation.improvements.tolist())}
