@@ -218,7 +218,7 @@ def _changed_fields(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> d
 
 
 def find(name: str) -> Algorithm:
-    """Return the algorithm of a name, in which an underscore is as good as a hyphen.
+    """Returns the algorithm of a name, in which an underscore is as good as a hyphen.
 
     Raises:
       UnknownAlgorithmError: there is none.
@@ -234,7 +234,7 @@ def find(name: str) -> Algorithm:
 
 
 def require_no_network(algorithm: Algorithm) -> Algorithm:
-    """Return the algorithm unless it needs a network."""
+    """Returns the algorithm unless it needs a network."""
     if algorithm.needs_network:
         raise UnknownAlgorithmError(
             f"{algorithm.name} needs a network: train one for the game with `learner='supervised'`, and pass "
@@ -255,7 +255,7 @@ _SAMPLED = {field.name for field in dataclasses.fields(SamplingConfig)} - _OF_BO
 
 
 def configure(algorithm: Algorithm, iterations: int | None, changes: Mapping[str, Any]) -> Algorithm:
-    """Return an algorithm with changed settings. Schedules span `iterations`, or 1,000 if it is None."""
+    """Returns an algorithm with changed settings. Schedules span `iterations`, or 1,000 if it is None."""
     known = set(regret_matching.Settings._fields) | (_SAMPLED if algorithm.is_sampled else set())
     for name in changes.keys() & _SAMPLED - known:
         raise UnknownAlgorithmError(f"{algorithm.name} does not sample, so it has no {name}; {_say_users(name)}")
@@ -321,14 +321,14 @@ def _say_users(setting: str) -> str:
 
 
 def with_simultaneous_updates(algorithm: Algorithm) -> Algorithm:
-    """Return the same algorithm with all players updated at once."""
+    """Returns the same algorithm with all players updated at once."""
     if algorithm.step is None:
         raise UnknownAlgorithmError(f"{algorithm.name} cannot update all players at once; leave out `simultaneous=`")
     return dataclasses.replace(algorithm, alternating=False)
 
 
 def on_states(algorithm: Algorithm) -> Algorithm:
-    """Return the same algorithm for the graph of states."""
+    """Returns the same algorithm for the graph of states."""
     if algorithm.on_states:
         return algorithm
     if algorithm.step is not cfr.step:

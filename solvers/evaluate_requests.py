@@ -183,7 +183,7 @@ def judge_request(
     symmetries: bool = False,
     within: limits.Limits = limits.Limits(),
 ) -> requests.EvaluateRequest:
-    """Build the request to judge a policy."""
+    """Builds the request to judge a policy."""
     is_bounded = bound_seconds is not None
     return requests.EvaluateRequest(
         pathlib.Path(source.name), is_bounded, bound_seconds, seed, max_nodes, game, source, within, symmetries
@@ -191,7 +191,7 @@ def judge_request(
 
 
 def _evaluate_policy(request: requests.EvaluateRequest, policy: Any, callbacks: requests.Callbacks) -> EvaluateResult:
-    """Measure a policy of any kind: on the whole tree, or by play where there is none."""
+    """Measures a policy of any kind: on the whole tree, or by play where there is none."""
     source = policy_source.find(policy)
     named = game_spec.resolve(request.game)
     try:
@@ -239,7 +239,7 @@ def _tabulate(
 
 
 def _describe_missing(name: str, tree: game_tree.GameTree, missing: tuple[npt.NDArray[np.int64], ...]) -> str:
-    """Count the information sets that a policy lacks, and name the first of each player."""
+    """Counts the information sets that a policy lacks, and names the first of each player."""
     total, lacking = sum(player.sets for player in tree.players), sum(map(len, missing))
     named = []
     for player, sets in zip(tree.players, missing, strict=True):
@@ -260,7 +260,7 @@ def _bound_policy(
     callbacks: requests.Callbacks,
     error: game_tree.TooLargeError,
 ) -> EvaluateResult:
-    """Estimate the values of a policy by matches, and bound its exploitability from below."""
+    """Estimates the values of a policy by matches, and bounds its exploitability from below."""
     if named.game.is_open_spiel or named.tree is not None:
         raise game_tree.TooLargeError(error.reason, "A policy can be judged only on the whole tree") from None
     propnet = named.compiled or solve_requests.compile_propnet(named.game, callbacks, request.within)
@@ -320,7 +320,7 @@ def _from_table(
     algorithm: algorithms.Algorithm,
     last: driver.Metrics,
 ) -> _SavedPolicies:
-    """Measure a table policy: exactly where the game is unrolled, else by matches."""
+    """Measures a table policy: exactly where the game is unrolled, else by matches."""
     table = policy_files.read_table_policy(request.folder / result_folder.POLICY, task.env.num_actions)
     policies, _ = table_policy.to_tabular(table, task.env, task.tree)
     if task.tree_task is None:

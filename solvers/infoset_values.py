@@ -32,8 +32,8 @@ def infoset_values(tree: game_tree.GameTree, policies: tabular_policies.Policies
 
     >>> import gdlx
     >>> solution = gdlx.solve("biased_rps", "lp")
-    >>> found = infoset_values(solution.tree, solution.policies, 0)
-    >>> found.reach.tolist(), bool(abs(found.action_value[1:]).max() < 1e-6)
+    >>> exact = infoset_values(solution.tree, solution.policies, 0)
+    >>> exact.reach.tolist(), bool(abs(exact.action_value[1:]).max() < 1e-6)
     ([1.0], True)
     """
     player, policy = tree.players[number], policies[number]

@@ -135,7 +135,7 @@ class SolveRequest:
         return {name: value for name, value in self.settings.items() if base.is_sampled or name != "seed"}
 
     def _require_choice(self) -> None:
-        """Raise if there is nothing that `auto` could choose."""
+        """Raises if there is nothing that `auto` could choose."""
         if self.network is not None:
             raise RequestError("a network is for depth-limited; pass `algorithm='depth-limited'`")
         if not self.candidates:
@@ -143,7 +143,7 @@ class SolveRequest:
             raise AssertionError
 
     def _require_fit(self, algorithm: algorithms.Algorithm) -> None:
-        """Raise if the algorithm cannot use the other arguments."""
+        """Raises if the algorithm cannot use the other arguments."""
         if self.resume is not None and algorithm.is_direct:
             raise result_folder.ResultError(f"{self.resume} was solved at once: there is nothing to resume")
         if algorithm.needs_network and self.network is None:
@@ -202,7 +202,7 @@ class SolveRequest:
 
 
 def resume_request(folder: pathlib.Path, *, max_steps: int | None = None, **asked: Any) -> SolveRequest:
-    """Build the request that resumes the run in a result folder, with its game and algorithm.
+    """Builds the request that resumes the run in a result folder, with its game and algorithm.
 
     Args:
       folder: the result folder.

@@ -289,6 +289,6 @@ def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _parts(text: str) -> tuple[str, ...]:
-    """Split a history at commas and semicolons; `start` is the empty history."""
+    """Splits a history at commas and semicolons; `start` is the empty history."""
     parts = tuple(" ".join(part.split()) for part in re.split("[;,]", text) if part.strip())
     return () if parts == ("start",) else parts

@@ -268,7 +268,7 @@ def _with_choice(
 
 
 def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> tasks.Task:
-    """Prepare the game as the algorithm needs it; restricted if an opponent is modelled, or was when the run began."""
+    """Prepares the game as the algorithm needs it; restricted if an opponent is modelled, or was when the run began."""
     if request.resume is not None:
         return _resumed_task(request, request.resume, callbacks)
     task = prepare(
@@ -320,7 +320,7 @@ def load_task(
     within: limiting.Limits = limiting.Limits(),
     named: game_spec.ResolvedGame | None = None,
 ) -> tuple[tasks.Task, tasks.Task]:
-    """Load the game of a result, and the one that was solved: restricted if an opponent was modelled, else the same.
+    """Loads the game of a result, and the one that was solved: restricted if an opponent was modelled, else the same.
 
     `named` is the game, if it is not to be found by its name.
     """
@@ -345,7 +345,7 @@ def prepare(
     within: limiting.Limits = limiting.Limits(),
     symmetries: bool = False,
 ) -> tasks.Task:
-    """Compile a game, and unroll it if needed, reporting the progress of both."""
+    """Compiles a game, and unrolls it if needed, reporting the progress of both."""
     game, propnet = named.game, named.compiled
     if named.tree is not None:
         if symmetries and named.tree.is_whole:
@@ -382,7 +382,7 @@ def prepare(
 def compile_propnet(
     game: game_spec.GameSpec, callbacks: requests.Callbacks, within: limiting.Limits = limiting.Limits()
 ) -> propnet.PropNet:
-    """Compile a game to its propnet, or read it from a file, reporting every pass."""
+    """Compiles a game to its propnet, or reads it from a file, reporting every pass."""
     with callbacks.stage(f"compiling {game.spec}") as note:
         return game.compile(within, saved=True, report=lambda done: note(done.name))
 
@@ -399,7 +399,7 @@ def _folder(request: requests.SolveRequest) -> pathlib.Path | None:
 
 
 def format_progress(metrics: driver.Metrics) -> str:
-    """Describe the progress of a run in one line."""
+    """Describes the progress of a run in one line."""
     parts = [f"{metrics.iterations:,} iterations"]
     if metrics.improvements:
         name = "largest improvement" if metrics.exploitability is None else "exploitability"

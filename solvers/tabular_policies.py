@@ -29,7 +29,7 @@ class PolicyError(errors.UserError, ValueError):
 def to_levels(
     tree: game_tree.GameTree, layouts: Sequence[sequence_form.SequenceLayout], policies: Sequence[npt.ArrayLike]
 ) -> Profile:
-    """Convert policies [S, ...] of all players to levels, in the default precision of jax."""
+    """Converts policies [S, ...] of all players to levels, in the default precision of jax."""
     return tuple(
         tuple(
             device_arrays.to_device(np.asarray(level, jnp.result_type(float)))
@@ -42,7 +42,7 @@ def to_levels(
 def from_levels(
     tree: game_tree.GameTree, layouts: Sequence[sequence_form.SequenceLayout], profile: Profile
 ) -> Policies:
-    """Convert levels to policies [S, ...] of all players, normalised again because float32 rounds."""
+    """Converts levels to policies [S, ...] of all players, normalised again because float32 rounds."""
     batch = next((level.shape[2:] for levels in profile for level in levels), ())
     return tuple(
         normalise(player, player_from_levels(layout, levels, batch))
@@ -74,12 +74,12 @@ def player_from_levels(
 
 
 def uniform(player: game_tree.Player) -> Policy:
-    """Return the uniform policy [S]."""
+    """Returns the uniform policy [S]."""
     return normalise(player, np.zeros(player.sequences))
 
 
 def from_table(player: game_tree.Player, table: Policy) -> Policy:
-    """Normalise cumulative policies in a table [A, I, ...], as samplers of unrolled games store them."""
+    """Normalises cumulative policies in a table [A, I, ...], as samplers of unrolled games store them."""
     widths = np.diff(player.first)
     infoset = np.repeat(np.arange(player.sets), widths)
     action = np.arange(player.sequences - 1) - np.repeat(player.first[:-1] - 1, widths)
@@ -87,7 +87,7 @@ def from_table(player: game_tree.Player, table: Policy) -> Policy:
 
 
 def normalise(player: game_tree.Player, weights: npt.ArrayLike) -> Policy:
-    """Return the policy in proportion to weights [S, ...] >= 0; uniform at information sets where all are 0."""
+    """Returns the policy in proportion to weights [S, ...] >= 0; uniform at information sets where all are 0."""
     numbers = np.asarray(weights, np.float64)
     policy = np.ones_like(numbers)
     if player.sets:
@@ -101,7 +101,7 @@ def normalise(player: game_tree.Player, weights: npt.ArrayLike) -> Policy:
 
 
 def realization_plan(player: game_tree.Player, policy: Policy) -> Policy:
-    """Return the realization plan [S, ...]: the probability that a player takes all actions of a sequence."""
+    """Returns the realization plan [S, ...]: the probability that a player takes all actions of a sequence."""
     reach = policy.copy()
     # Information sets are sorted by time step, so that the plan of every parent is computed before.
     for begin, end in step_ranges(player):
@@ -112,18 +112,18 @@ def realization_plan(player: game_tree.Player, policy: Policy) -> Policy:
 
 
 def step_ranges(player: game_tree.Player) -> list[tuple[int, int]]:
-    """Return the range of information sets of each time step, in order."""
+    """Returns the range of information sets of each time step, in order."""
     bounds = [*np.flatnonzero(np.diff(player.step, prepend=-1)).tolist(), player.sets]
     return list(itertools.pairwise(bounds))
 
 
 def from_realization_plan(player: game_tree.Player, reach: npt.ArrayLike) -> Policy:
-    """Return the policy of a realization plan [S, ...]; uniform where the player's own plan never leads."""
+    """Returns the policy of a realization plan [S, ...]; uniform where the player's own plan never leads."""
     return normalise(player, reach)
 
 
 def validate(player: game_tree.Player, policy: npt.ArrayLike) -> Policy:
-    """Check that a policy adds up to 1 at every information set, and remove rounding errors.
+    """Checks that a policy adds up to 1 at every information set, and removes rounding errors.
 
     Raises:
       PolicyError: the array has another shape, or its numbers are not probabilities.
@@ -149,7 +149,7 @@ def validate(player: game_tree.Player, policy: npt.ArrayLike) -> Policy:
 
 
 def validate_shape(player: game_tree.Player, policy: npt.ArrayLike) -> Policy:
-    """Return the policy as an array; raises PolicyError unless it has one number for each sequence."""
+    """Returns the policy as an array; raises PolicyError unless it has one number for each sequence."""
     numbers = np.asarray(policy, np.float64)
     if not numbers.ndim or len(numbers) != player.sequences:
         raise PolicyError(

@@ -35,7 +35,7 @@ evaluate = jax.jit(best_response.evaluate)
 def make_metrics(
     evaluation: best_response.Evaluation, iterations: int, seconds: float, is_finite: bool = True
 ) -> driver.Metrics:
-    """Convert an evaluation to metrics; raises NotFiniteError if numbers overflowed."""
+    """Converts an evaluation to metrics; raises NotFiniteError if numbers overflowed."""
     value, improvements = (tuple(np.asarray(x, float).tolist()) for x in (evaluation.value, evaluation.improvements))
     driver.require_finite(iterations, is_finite and all(map(math.isfinite, (*value, *improvements))))
     return driver.Metrics(iterations, seconds, value, improvements)
@@ -80,17 +80,17 @@ class Task(abc.ABC):
         return self.tree_task is not None
 
     def infoset_values(self, policies: tabular_policies.Policies, player: int) -> infoset_values.InfosetValues | None:
-        """Return the values of a player's information sets; None if the game is too large."""
+        """Returns the values of a player's information sets; None if the game is too large."""
         if self.tree_task is None:
             return None
         return infoset_values.infoset_values(self.tree_task.tree, policies, player)
 
     def write_inputs(self, folder: pathlib.Path) -> None:
-        """Write what defines the game besides its rules to a new result folder."""
+        """Writes what defines the game besides its rules to a new result folder."""
         del folder
 
     def facts(self, policies: tabular_policies.Policies) -> dict[str, Any]:
-        """Return further facts about policies for reports, as JSON."""
+        """Returns further facts about policies for reports, as JSON."""
         del policies
         return {}
 
@@ -240,7 +240,7 @@ def _num_players(task: Task) -> str:
 
 
 def tree_digest(tree: game_tree.GameTree) -> str:
-    """Return a hash of the players, sequences and terminals of an unrolled game."""
+    """Returns a hash of the players, sequences and terminals of an unrolled game."""
     digest = hashlib.sha256()
     for player in tree.players:
         digest.update(player.name.encode(errors="replace"))
@@ -304,7 +304,7 @@ def prepare(
 
 
 def require_tree_task(task: Task) -> TreeTask:
-    """Return the tree task of a task that was prepared with its tree."""
+    """Returns the tree task of a task that was prepared with its tree."""
     assert task.tree_task is not None, task.game.spec
     return task.tree_task
 

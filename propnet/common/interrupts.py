@@ -59,7 +59,7 @@ def is_interrupted() -> bool:
 
 
 def exit_code() -> int:
-    """Return 128 + the first signal, as shells do: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
+    """Returns 128 + the first signal, as shells do: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
     return 128 + (signal.SIGINT if _received.number is None else _received.number)
 
 
@@ -102,7 +102,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _raise_outside_imports(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, now or, during an import, a little later."""
+    """Raises KeyboardInterrupt, now or, during an import, a little later."""
     del number
     while frame is not None and hasattr(signal, "SIGALRM"):
         if frame.f_code.co_filename == _IMPORT:
@@ -113,7 +113,7 @@ def _raise_outside_imports(number: int, frame: FrameType | None) -> None:
 
 
 def _raise_again(dropped: "sys.UnraisableHookArgs") -> None:
-    """Raise a KeyboardInterrupt again that Python would drop with a message."""
+    """Raises a KeyboardInterrupt again that Python would drop with a message."""
     if issubclass(dropped.exc_type, KeyboardInterrupt):
         signal.setitimer(signal.ITIMER_REAL, _RETRY_SECONDS)
     else:
@@ -121,7 +121,7 @@ def _raise_again(dropped: "sys.UnraisableHookArgs") -> None:
 
 
 def _note(number: int) -> bool:
-    """Return whether this is the first signal; end the process if it is a second request, not a repetition."""
+    """Returns whether this is the first signal; ends the process if it is a second request, not a repetition."""
     if _received.number is None:
         _received.number, _received.time = number, time.monotonic()
         return True

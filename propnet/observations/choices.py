@@ -75,7 +75,7 @@ class Choices:
 
 
 def find_choices(plausible: plausible_moves.PlausibleMoves) -> Choices:
-    """Return what the observations leave open.
+    """Returns what the observations leave open.
 
     Args:
       plausible: The observations. The result does not change with them.

@@ -65,7 +65,7 @@ class LearnerConfig(NamedTuple):
 
 
 def init(game: packed_env.PackedEnv, bits: int) -> LearnerState:
-    """Return a learner with an empty table of capacity 2^bits."""
+    """Returns a learner with an empty table of capacity 2^bits."""
     shape = (2**bits + 1, max(1, game.env.num_actions))
     with jax.enable_x64(False):
         return LearnerState(
@@ -78,12 +78,12 @@ def init(game: packed_env.PackedEnv, bits: int) -> LearnerState:
 
 
 def row_bytes(game: packed_env.PackedEnv) -> int:
-    """Return the bytes of one row of a learner."""
+    """Returns the bytes of one row of a learner."""
     return 8 * max(1, game.env.num_actions) + 12
 
 
 def clip_payoff_std(game: packed_env.PackedEnv, deviation: float) -> float:
-    """Return s for the standard deviation of payoffs in matches of the frozen policies, which may be 0."""
+    """Returns s for the standard deviation of payoffs in matches of the frozen policies, which may be 0."""
     low, high = game.env.payoff_range
     return max(deviation, _MIN_PAYOFF_STD * (high - low), 1e-6)
 
@@ -112,7 +112,7 @@ def learn(
     *,
     config: LearnerConfig,
 ) -> LearnerState:
-    """Learn from `count` more batches. Donates the buffers of the learner; one program serves all players."""
+    """Learns from `count` more batches. Donates the buffers of the learner; one program serves all players."""
 
     def one(_: jax.Array, before: LearnerState) -> LearnerState:
         now = jax.random.fold_in(jax.random.fold_in(key, player), before.batches)
@@ -132,7 +132,7 @@ def _forward(
     player: jax.Array | int,
     config: LearnerConfig,
 ) -> _Trail:
-    """Play a batch to its end, and insert new information sets on the way."""
+    """Plays a batch to its end, and inserts new information sets on the way."""
     size = config.batch
     is_open = hash_table.has_capacity(learner.table)
 
@@ -184,7 +184,7 @@ def _insert_rows(
     needs_row: jax.Array,
     is_open: jax.Array,
 ) -> tuple[hash_table.Table, jax.Array]:
-    """Insert the player's information sets where `needs_row`, and return their rows; -1 elsewhere, or without place."""
+    """Inserts the player's information sets where `needs_row`, and returns their rows; -1 elsewhere, or where full."""
     high, low = (jnp.where(needs_row, word, 0) for word in _player_keys(games, player))
     after, rows, _ = hash_table.insert(table, (high, low), needs_row & is_open)
     return after, jnp.where(needs_row, rows, -1)
@@ -213,7 +213,7 @@ def _backward(learner: LearnerState, trail: _Trail, settings: LearnerSettings, p
 def _backup_step(
     learner: LearnerState, carried: jax.Array, row: jax.Array, action: jax.Array, settings: LearnerSettings
 ) -> tuple[LearnerState, jax.Array]:
-    """Add the carried payoffs [B] to the actions of one step, and return what the lanes carry to the step before."""
+    """Adds the carried payoffs [B] to the actions of one step, and returns what the lanes carry to the step before."""
     representative, lane = table_rows.elect_representatives(learner.representative, row)
     visits, total = table_rows.gather(learner.visits, row), table_rows.gather(learner.total, row)
     visits_after = visits + table_rows.sum_by_action(lane, action, jnp.ones_like(carried), visits.shape[0])
@@ -228,19 +228,19 @@ def _backup_step(
 
 
 def _values(visits: jax.Array, total: jax.Array, settings: LearnerSettings) -> jax.Array:
-    """Return Q [A, ..] from n and W; actions without visits have the mean of the information set."""
+    """Returns Q [A, ..] from n and W; actions without visits have the mean of the information set."""
     mean = total.sum(axis=0) / jnp.maximum(visits.sum(axis=0), 1)
     values: jax.Array = (total + settings.prior_visits * mean) / (visits + settings.prior_visits)
     return values
 
 
 def _visit_weighted_value(visits: jax.Array, total: jax.Array, settings: LearnerSettings) -> jax.Array:
-    """Return n V [B]. Actions without visits, and illegal ones, have the mean, which does not exceed the maximum."""
+    """Returns n V [B]. Actions without visits, and illegal ones, have the mean, which does not exceed the maximum."""
     return visits.sum(axis=0) * _values(visits, total, settings).max(axis=0)
 
 
 def _exploration_policy(visits: jax.Array, total: jax.Array, legal: jax.Array, settings: LearnerSettings) -> jax.Array:
-    """Return the policy [A, B] that the learner samples its actions from."""
+    """Returns the policy [A, B] that the learner samples its actions from."""
     values = _values(visits, total, settings)
     gap = jnp.where(legal, jnp.max(jnp.where(legal, values, -jnp.inf), axis=0) - values, 0)
     likelihood = jnp.where(legal, jnp.exp(-0.5 * visits * (gap / settings.payoff_std) ** 2), 0)
@@ -272,13 +272,13 @@ def sample_joint_action(
 
 
 def player_payoff(game: packed_env.PackedEnv, games: packed_env.PackedState, player: jax.Array | int) -> jax.Array:
-    """Return payoffs [B] of a player; unfinished games get the lowest payoff, so that lower bounds stay valid."""
+    """Returns payoffs [B] of a player; unfinished games get the lowest payoff, so that lower bounds stay valid."""
     return jnp.where(games.terminated, games.payoff[player], game.env.payoff_range[0])
 
 
 @jax.jit
 def greedy_response(learner: LearnerState, settings: LearnerSettings) -> table_policy.TablePolicy:
-    """Return the best action of every visited information set; other rows are 0, for the frozen policies."""
+    """Returns the best action of every visited information set; other rows are 0, for the frozen policies."""
     values = jnp.where(learner.visits > 0, _values(learner.visits.T, learner.total.T, settings).T, -jnp.inf)
     best = jax.nn.one_hot(jnp.argmax(values, axis=1), values.shape[1], dtype=jnp.float32)
     known = learner.visits.sum(axis=1, keepdims=True) > 0
@@ -346,7 +346,7 @@ class ResponseBound(NamedTuple):
 def estimate_bound(
     game: packed_env.PackedEnv, policies: table_policy.TablePolicies, key: jax.Array, budget: Budget
 ) -> ResponseBound:
-    """Estimate the payoffs of approximate best responses to policies, for a fixed budget."""
+    """Estimates the payoffs of approximate best responses to policies, for a fixed budget."""
     payoff, error = [], []
     with jax.enable_x64(False):
         learning, playing, spread = jax.random.split(key, 3)

@@ -33,7 +33,7 @@ class PayoffMoments(NamedTuple):
     products: Floats  # [K, K] sums of products of pairs
 
     def plus(self, numbers: npt.ArrayLike) -> "PayoffMoments":
-        """Add further matches [K, M]."""
+        """Adds further matches [K, M]."""
         more = np.asarray(numbers, np.float64)
         return PayoffMoments(self.matches + more.shape[1], self.total + more.sum(axis=1), self.products + more @ more.T)
 
@@ -69,7 +69,7 @@ class SplitMatches(NamedTuple):
     estimation: PayoffMoments
 
     def plus(self, payoff: npt.ArrayLike) -> "SplitMatches":
-        """Add payoffs [M] of a responder, or [P, M] of all players, to the half with fewer matches."""
+        """Adds payoffs [M] of a responder, or [P, M] of all players, to the half with fewer matches."""
         more = np.atleast_2d(np.asarray(payoff))
         if self.selection.matches <= self.estimation.matches:
             return self._replace(selection=self.selection.plus(more))
@@ -172,7 +172,7 @@ def _response(method: str, moments: PayoffMoments) -> ResponseEstimate:
 
 
 def select_responder(value: float, halves: dict[str, SplitMatches]) -> str | None:
-    """Return the responder with the highest lower confidence limit in the selection half.
+    """Returns the responder with the highest lower confidence limit in the selection half.
 
     None if its mean does not exceed `value`, or no responder has enough matches.
     """

@@ -93,7 +93,7 @@ def _respond(
     player: jax.Array | int,
     config: ResponderConfig,
 ) -> jax.Array:
-    """Return float32[A, M]: 1 for the action to take, all 0 where the responder follows its frozen policy."""
+    """Returns float32[A, M]: 1 for the action to take, all 0 where the responder follows its frozen policy."""
     legal = now.games.legal[player]
     is_able = (jnp.sum(legal, axis=0) > 1) & jnp.isfinite(now.beliefs.log_likelihood)
     frozen = table_policy.all_player_policies(policies, now.games)[player]
@@ -112,7 +112,7 @@ def _respond(
 
 
 def assign_actions_evenly(legal: jax.Array, size: int) -> jax.Array:
-    """Assign an action to every game: bool[A, M] -> int32[M, N], with counts of legal actions that differ by at most 1.
+    """Assigns an action to every game: bool[A, M] -> int32[M, N], with counts of legal actions differing by at most 1.
 
     Neighbours get different actions, because copies of one game are neighbours.
     """
@@ -122,7 +122,7 @@ def assign_actions_evenly(legal: jax.Array, size: int) -> jax.Array:
 
 
 def mean_payoff_by_action(tried: jax.Array, payoff: jax.Array, moves: int) -> tuple[jax.Array, jax.Array]:
-    """Return the mean payoff [A, M] of each action and its standard error, from actions and payoffs [M, N].
+    """Returns the mean payoff [A, M] of each action and its standard error, from actions and payoffs [M, N].
 
     Actions that were never tried have -inf and 0.
     """
@@ -143,7 +143,7 @@ def _roll_out(
     player: jax.Array | int,
     config: ResponderConfig,
 ) -> jax.Array:
-    """Return payoffs float32[M, N] of the player after an action in every game of its belief and frozen rollouts."""
+    """Returns payoffs float32[M, N] of the player after an action in every game of its belief and frozen rollouts."""
     lanes = config.matches * config.size
 
     def move(

@@ -50,7 +50,7 @@ class BoundConfig(NamedTuple):
 
 
 def make_config(game: packed_env.PackedEnv, steps: int) -> BoundConfig:
-    """Build the config for a game, with tables that fit into memory."""
+    """Builds the config for a game, with tables that fit into memory."""
     bits = min(_MAX_BITS, hash_table.largest_bits(approximate_response.row_bytes(game), _TABLE_BYTES))
     return BoundConfig(approximate_response.LearnerConfig(steps), local_best_response.ResponderConfig(steps), bits)
 
@@ -63,7 +63,7 @@ def search(
     seconds: float,
     config: BoundConfig,
 ) -> Iterator[estimates.ExploitabilityBound]:
-    """Yield bounds, each from more matches than the one before.
+    """Yields bounds, each from more matches than the one before.
 
     Args:
       game: the environment.
@@ -167,7 +167,7 @@ class _PolicyMatches:
         self.halves = self.halves.plus(matches.payoff)
 
     def payoff_std(self, player: int) -> float:
-        """Return the standard deviation of a player's payoffs."""
+        """Returns the standard deviation of a player's payoffs."""
         moments = self.halves.selection
         variance = moments.covariance[player, player] * moments.matches
         return approximate_response.clip_payoff_std(self._game, math.sqrt(max(variance, 0.0)))

@@ -81,7 +81,7 @@ class BatchSolver(Protocol):
     result_bytes_per_run: int  # of its result
 
     def start(self, part: slice, device: jax.Device) -> Any:
-        """Return the inputs and the state of some runs, for the other methods."""
+        """Returns the inputs and the state of some runs, for the other methods."""
 
     def advance(self, started: Any, iterations: int) -> Any:
         """Run so many iterations and wait for them."""
@@ -92,7 +92,7 @@ class BatchSolver(Protocol):
 
 
 def bytes_per_run(game: sequence_form.SequenceForm) -> int:
-    """Return the bytes of the state of one run and of the temporaries of an iteration."""
+    """Returns the bytes of the state of one run and of the temporaries of an iteration."""
     width = np.dtype(jnp.result_type(float)).itemsize
     return 6 * width * sum(_size(player) for player in game.players)
 
@@ -102,13 +102,13 @@ def _size(player: sequence_form.PlayerForm) -> int:
 
 
 def num_workers() -> int:
-    """Return the number of chunks that run in parallel."""
+    """Returns the number of chunks that run in parallel."""
     local = jax.local_devices()
     return max(len(local), devices.available_cores() if local[0].platform == "cpu" else 1)
 
 
 def chunk_size(game: sequence_form.SequenceForm, runs: int) -> int:
-    """Return the runs of a chunk: as fit into a core's cache, and few enough to occupy every core."""
+    """Returns the runs of a chunk: as fit into a core's cache, and few enough to occupy every core."""
     fitting = _CACHE_BYTES // bytes_per_run(game) // _LANES * _LANES
     shared = -(-runs // num_workers() // _LANES) * _LANES
     return int(max(1, min(runs, max(_LANES, min(fitting, shared)))))
@@ -218,14 +218,14 @@ class SampledBatchSolver:
 
 
 def needed_bytes(runs: BatchSolver) -> int:
-    """Return the peak memory: of the chunks that run in parallel, and of all results."""
+    """Returns the peak memory: of the chunks that run in parallel, and of all results."""
     return runs.bytes_per_run * min(runs.count, runs.chunk * num_workers()) + runs.result_bytes_per_run * runs.count
 
 
 def run_chunks(
     runs: BatchSolver, points: Sequence[int], *, max_bytes: int = MAX_BYTES
 ) -> Generator[ChunkResult, None, None]:
-    """Advance all runs, measure them after each number of iterations in `points`, and yield chunks as they finish.
+    """Advances all runs, measures them after each number of iterations in `points`, and yields chunks as they finish.
 
     Raises:
       BatchError: the runs need more than `max_bytes`.
@@ -322,7 +322,7 @@ def _sample(
     sampler: mccfr.Sampler,
     batch: int,
 ) -> mccfr.MccfrState:
-    """Advance states [B, ..] by so many iterations."""
+    """Advances states [B, ..] by so many iterations."""
     axes = jax.tree.map(lambda x: 0 if x.ndim else None, settings)
 
     def run(single: mccfr.MccfrSettings, key: jax.Array, before: mccfr.MccfrState) -> mccfr.MccfrState:
@@ -346,7 +346,7 @@ def _start(game: sequence_form.SequenceForm, regrets: tuple[cfr.Levels, ...] | N
 
 @jax.jit
 def _measure(game: sequence_form.SequenceForm, state: cfr.CfrState) -> tuple[best_response.Evaluation, jax.Array]:
-    """Evaluate the averages, and check that all numbers of each run are finite."""
+    """Evaluates the averages, and checks that all numbers of each run are finite."""
     numbers = jax.tree.leaves((state.regret, state.cumulative_plan, state.recent_sum, state.realization_plan))
     is_finite = [jnp.isfinite(x).all(axis=tuple(range(x.ndim - 1))) for x in numbers]
     return best_response.evaluate_average(game, state), jnp.stack(is_finite).all(axis=0)
@@ -387,7 +387,7 @@ def _cut_regrets(regrets: tuple[cfr.Levels, ...] | None, part: slice) -> tuple[c
 
 
 def _cut_game(game: sequence_form.SequenceForm, part: slice) -> sequence_form.SequenceForm:
-    """Select variants of payoffs, which are the last axis."""
+    """Selects variants of payoffs, which are the last axis."""
     players = []
     for player in game.players:
         blocks = tuple(

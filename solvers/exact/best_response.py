@@ -30,7 +30,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(game: sequence_form.SequenceForm, profile: Profile) -> Evaluation:
-    """Compute the value and the best-response value of every player."""
+    """Computes the value and the best-response value of every player."""
     reach = flat_realization_plans(game, profile)
     value, best = [], []
     for number, player in enumerate(game.players):
@@ -41,14 +41,14 @@ def evaluate(game: sequence_form.SequenceForm, profile: Profile) -> Evaluation:
 
 
 def evaluate_average(game: sequence_form.SequenceForm, state: cfr.CfrState) -> Evaluation:
-    """Evaluate the average policies of a run."""
+    """Evaluates the average policies of a run."""
     # Without the barrier every use of a policy would normalise it again, which takes twice as long.
     policies: Profile = jax.lax.optimization_barrier(cfr.average_policies(game, state))  # type: ignore[no-untyped-call]
     return evaluate(game, policies)
 
 
 def flat_realization_plans(game: sequence_form.SequenceForm, profile: Profile) -> list[jax.Array]:
-    """Return the realization plan of every player as a flat vector."""
+    """Returns the realization plan of every player as a flat vector."""
     batch = next((level.shape[2:] for policy in profile for level in policy), ())
     return [
         realization_plans.flatten(realization_plans.to_realization_plan(player, policy), batch)
@@ -67,7 +67,7 @@ def _expected(player: sequence_form.PlayerForm, utility: tuple[jax.Array, Levels
 
 
 def best_action_value(player: sequence_form.PlayerForm) -> realization_plans.InfosetValueFn:
-    """Return the function that values an information set by its best action."""
+    """Returns the function that values an information set by its best action."""
 
     def best(level: int, values: jax.Array) -> jax.Array:
         is_action = realization_plans.expand_like(player.uniform[level], values) > 0
@@ -77,7 +77,7 @@ def best_action_value(player: sequence_form.PlayerForm) -> realization_plans.Inf
 
 
 def best_response(game: sequence_form.SequenceForm, profile: Profile, number: int) -> tuple[Levels, jax.Array]:
-    """Return a best response of player `number` to the others, and its expected payoff.
+    """Returns a best response of player `number` to the others, and its expected payoff.
 
     It is a counterfactual best response: optimal at every information set that the others and chance may reach, also
     where the player's own earlier actions avoid it. Where the others never lead, it takes the first action.
@@ -90,7 +90,7 @@ def best_response(game: sequence_form.SequenceForm, profile: Profile, number: in
 
 
 def greedy_policy(player: sequence_form.PlayerForm, values: Levels) -> Levels:
-    """Return the policy that takes the best action of every information set, the first of several."""
+    """Returns the policy that takes the best action of every information set, the first of several."""
     policy = []
     for level, actions in enumerate(values):
         legal = jnp.where(realization_plans.expand_like(player.uniform[level], actions) > 0, actions, -jnp.inf)
@@ -127,7 +127,7 @@ def counterfactual_values(game: sequence_form.SequenceForm, profile: Profile, nu
 
 
 def head_to_head(game: sequence_form.SequenceForm, first: Profile, second: Profile) -> jax.Array:
-    """Return payoffs [P, P]: row i is for player i of the first profile against all others of the second."""
+    """Returns payoffs [P, P]: row i is for player i of the first profile against all others of the second."""
     rows = []
     for number in range(len(game.players)):
         mixed = tuple(first[n] if n == number else second[n] for n in range(len(game.players)))

@@ -33,7 +33,7 @@ class CfrState(NamedTuple):
 
 
 def init(game: sequence_form.SequenceForm, batch: tuple[int, ...] = ()) -> CfrState:
-    """Return the state with zero regrets and uniform policies. Uses numpy, because compilation would dominate."""
+    """Returns the state with zero regrets and uniform policies. Uses numpy, because compilation would dominate."""
     regrets, policies, reach = [], [], []
     for player in game.players:
         uniform = [np.asarray(level) for level in player.uniform]
@@ -57,7 +57,7 @@ def _spread(array: Any, batch: tuple[int, ...]) -> jax.Array:
 
 
 def init_from_regrets(game: sequence_form.SequenceForm, start: tuple[Levels, ...]) -> CfrState:
-    """Return the state with initial regrets `start`, and the policies that regret matching derives from them."""
+    """Returns the state with initial regrets `start`, and the policies that regret matching derives from them."""
     policy = tuple(
         tuple(map(regret_matching.match_regrets, levels, player.uniform, _copies(player)))
         for player, levels in zip(game.players, start, strict=True)
@@ -79,7 +79,7 @@ def step(
     alternating: bool = True,
     leaves: LeafValueFn | None = None,
 ) -> CfrState:
-    """Run one iteration: every player in turn adds its plan to its average, then updates its regrets and its policy.
+    """Runs one iteration: every player in turn adds its plan to its average, then updates its regrets and its policy.
 
     With `alternating`, regrets are computed against the policies that earlier players have just updated, else against
     those before the iteration. `leaves` returns the values of subgames below the leaves of a depth-limited game, which
@@ -123,7 +123,7 @@ def instantaneous_regrets(
     batch: tuple[int, ...] = (),
     below: Levels | None = None,
 ) -> Levels:
-    """Return the instantaneous counterfactual regret of every action, for the other players' flat plans `others`.
+    """Returns the instantaneous counterfactual regret of every action, for the other players' flat plans `others`.
 
     `below` are values of sequences that are added to those of their terminals.
     """
@@ -141,14 +141,14 @@ def instantaneous_regrets(
 
 
 def cumulative_plans(state: CfrState) -> tuple[jax.Array, ...]:
-    """Return the weighted sums P x [size] of all plans so far: the average plans up to scale."""
+    """Returns the weighted sums P x [size] of all plans so far: the average plans up to scale."""
     return tuple(
         old * state.pending_discount + new for old, new in zip(state.cumulative_plan, state.recent_sum, strict=True)
     )
 
 
 def fold(state: CfrState) -> CfrState:
-    """Add the recent sum to the cumulative plans.
+    """Adds the recent sum to the cumulative plans.
 
     Called every FOLD_INTERVAL iterations: in single precision, a sum of millions of plans would round off new ones.
     """
@@ -161,7 +161,7 @@ def fold(state: CfrState) -> CfrState:
 
 
 def average_policies(game: sequence_form.SequenceForm, state: CfrState) -> tuple[Levels, ...]:
-    """Return the average policies; uniform at information sets that the player's own plans never reached."""
+    """Returns the average policies; uniform at information sets that the player's own plans never reached."""
     return tuple(
         tuple(map(regret_matching.match_regrets, realization_plans.unflatten(player, plan), player.uniform))
         for player, plan in zip(game.players, cumulative_plans(state), strict=True)

@@ -13,7 +13,7 @@ def step(
     *,
     alternating: bool = True,
 ) -> cfr.CfrState:
-    """Run one iteration: each player in turn adds a best response to the others' average plans to its own average.
+    """Runs one iteration: each player in turn adds a best response to the others' average plans to its own average.
 
     The first iteration adds uniform plans, to have averages to respond to. `settings.gamma` weighs the t-th response by
     t^gamma, as in CFR; the other settings are ignored.

@@ -23,7 +23,7 @@ _CFR_PLUS = algorithms.find("cfr+").settings
 def infosets_before(
     tree: game_tree.GameTree, layouts: tuple[sequence_form.SequenceLayout, ...], steps: int
 ) -> InfosetMask:
-    """Return a mask of the information sets before time step `steps`."""
+    """Returns a mask of the information sets before time step `steps`."""
     masks = []
     for player, layout in zip(tree.players, layouts, strict=True):
         early = np.concatenate([[True], np.repeat(player.step < steps, np.diff(player.first))])
@@ -69,7 +69,7 @@ def _where(condition: jax.Array, yes: jax.Array, no: jax.Array) -> jax.Array:
 def solve_remaining(
     game: sequence_form.SequenceForm, given: tabular_policies.Profile, is_given: InfosetMask, iterations: int
 ) -> tabular_policies.Profile:
-    """Return the average policies [w, n, ..] of so many iterations of CFR+; the fixed ones are as passed."""
+    """Returns the average policies [w, n, ..] of so many iterations of CFR+; the fixed ones are as passed."""
     fixed = fix_policies(game, given, is_given)
     start = tuple(tuple(map(jnp.zeros_like, levels)) for levels in given)
 
@@ -81,6 +81,6 @@ def solve_remaining(
 def cfr_plus_step(
     game: sequence_form.SequenceForm, state: cfr.CfrState, leaves: cfr.LeafValueFn | None = None
 ) -> cfr.CfrState:
-    """Run an iteration of CFR+, in the default precision of jax."""
+    """Runs an iteration of CFR+, in the default precision of jax."""
     settings = jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(float)), _CFR_PLUS)
     return cfr.step(game, state, settings, leaves=leaves)

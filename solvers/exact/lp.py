@@ -43,7 +43,7 @@ class LpSolution(NamedTuple):
 
 
 def solve(tree: game_tree.GameTree, *, max_entries: int = MAX_ENTRIES) -> LpSolution:
-    """Compute an equilibrium. Information sets that a player's own plan never reaches get best responses.
+    """Computes an equilibrium. Information sets that a player's own plan never reaches get best responses.
 
     Args:
       tree: a two-player zero-sum game, unrolled to its terminals.
@@ -74,7 +74,7 @@ def solve(tree: game_tree.GameTree, *, max_entries: int = MAX_ENTRIES) -> LpSolu
 
 
 def payoff_matrix(tree: game_tree.GameTree) -> Matrix:
-    """Return A [S, S']: the first player's payoff times the probability of chance, by the sequences of both players."""
+    """Returns A [S, S']: the first player's payoff times the probability of chance, by both sequences."""
     terminals = tree.listed_terminals
     shape = (tree.players[0].sequences, tree.players[1].sequences)
     weighted = terminals.payoff[:, 0] * terminals.weight
@@ -84,7 +84,7 @@ def payoff_matrix(tree: game_tree.GameTree) -> Matrix:
 
 
 def plan_constraints(player: game_tree.Player) -> Matrix:
-    """Return E [1 + I, S]: Ex is x_0, then for each information set the sum of its actions less its parent sequence."""
+    """Returns E [1 + I, S]: Ex is x_0, then per information set the sum of its actions less its parent sequence."""
     sets = np.arange(player.sets)
     rows = np.concatenate([[0], 1 + np.repeat(sets, np.diff(player.first)), 1 + sets])
     columns = np.concatenate([np.arange(player.sequences), player.parent])
@@ -105,7 +105,7 @@ def _require_fit(tree: game_tree.GameTree) -> None:
 def _optimum(
     payoffs: Matrix, constraints: Matrix, other_constraints: Matrix
 ) -> tuple[tabular_policies.Policy, tabular_policies.Policy, float]:
-    """Return optimal plans [S], [S'] of both players, and the value."""
+    """Returns optimal plans [S], [S'] of both players, and the value."""
     sequences, sets = constraints.shape[1], other_constraints.shape[0]
     target = np.zeros(sequences + sets)
     target[sequences] = -1  # maximises v_0
@@ -140,7 +140,7 @@ def _drop_rounding_errors(values: tabular_policies.Policy) -> tabular_policies.P
 def _complete_policy(
     player: game_tree.Player, plan: tabular_policies.Policy, utility: tabular_policies.Policy
 ) -> tabular_policies.Policy:
-    """Return the policy of a plan; at information sets that it does not reach, the best actions by `utility` [S]."""
+    """Returns the policy of a plan; at information sets that it does not reach, the best actions by `utility` [S]."""
     values = utility.copy()
     weights = plan.copy()
     for begin, end in reversed(tabular_policies.step_ranges(player)):

@@ -20,7 +20,7 @@ _FEW = 16  # actions
 
 
 def expand_like(array: jax.Array, like: jax.Array) -> jax.Array:
-    """Append axes of length 1 to an array of the game, for the batch axes of `like`."""
+    """Appends axes of length 1 to an array of the game, for the batch axes of `like`."""
     return array.reshape(array.shape + (1,) * (like.ndim - array.ndim))
 
 
@@ -38,7 +38,7 @@ def max_over_actions(options: jax.Array) -> jax.Array:
 
 
 def to_realization_plan(player: sequence_form.PlayerForm, policy: Levels) -> Levels:
-    """Convert a policy to the probability that the player takes all actions of each sequence."""
+    """Converts a policy to the probability that the player takes all actions of each sequence."""
     plan: list[jax.Array] = []
     for parent, choice in zip(player.parent, policy, strict=True):
         if plan:
@@ -50,7 +50,7 @@ def to_realization_plan(player: sequence_form.PlayerForm, policy: Levels) -> Lev
 
 
 def flatten(plan: Levels, batch: tuple[int, ...] = ()) -> jax.Array:
-    """Concatenate levels to the flat vector of a player, the empty sequence first."""
+    """Concatenates levels to the flat vector of a player, the empty sequence first."""
     if not plan:
         return jnp.ones((1, *batch))
     one = jnp.ones((1, *plan[0].shape[2:]), plan[0].dtype)
@@ -58,7 +58,7 @@ def flatten(plan: Levels, batch: tuple[int, ...] = ()) -> jax.Array:
 
 
 def unflatten(player: sequence_form.PlayerForm, vector: jax.Array) -> Levels:
-    """Split a flat vector into levels, without the empty sequence."""
+    """Splits a flat vector into levels, without the empty sequence."""
     levels = []
     start = 1
     for uniform in player.uniform:
@@ -71,7 +71,7 @@ def unflatten(player: sequence_form.PlayerForm, vector: jax.Array) -> Levels:
 def utilities(
     player: sequence_form.PlayerForm, others: Sequence[jax.Array], batch: tuple[int, ...] = ()
 ) -> tuple[jax.Array, Levels]:
-    """Return the expected payoff at the terminals of the empty sequence and of every other one.
+    """Returns the expected payoff at the terminals of the empty sequence and of every other one.
 
     Args:
       player: the player.
@@ -129,7 +129,7 @@ def backup_values(
     utility: tuple[jax.Array, Levels],
     value_of: InfosetValueFn,
 ) -> tuple[Levels, jax.Array]:
-    """Return the counterfactual values of all actions [w, n, ...] of every level, and the value of the game.
+    """Returns the counterfactual values of all actions [w, n, ...] of every level, and the value of the game.
 
     `value_of(level, actions)` returns the value of each information set [n, ...]: the mean under a policy, or the best.
     """

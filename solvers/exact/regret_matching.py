@@ -48,7 +48,7 @@ class Discounts(NamedTuple):
 
 
 def discounts(settings: Settings, t: jax.Array) -> Discounts:
-    """Return those of iteration t = 1, 2, ..: t^alpha / (t^alpha + 1), t^beta / (t^beta + 1) and ((t - 1) / t)^gamma.
+    """Returns those of iteration t = 1, 2, ..: t^alpha / (t^alpha + 1), t^beta / (t^beta + 1) and ((t - 1) / t)^gamma.
 
     The last is the weight of policy t - 1 relative to policy t, with gamma of iteration t - 1. Computed as one array,
     because in small games every operation counts.
@@ -71,7 +71,7 @@ def discounts(settings: Settings, t: jax.Array) -> Discounts:
 
 
 def match_regrets(regret: jax.Array, uniform: jax.Array, copies: jax.Array | None = None) -> jax.Array:
-    """Return the policy in proportion to positive regret [w, n, ...]; uniform where there is none.
+    """Returns the policy in proportion to positive regret [w, n, ...]; uniform where there is none.
 
     An action that stands for several with the same regret (`copies` [w, n]) gets the probability of all.
     """
@@ -92,7 +92,7 @@ def update(
     by: Discounts,
     copies: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the cumulative regret and the policy after an iteration; all arrays are [w, n, ...].
+    """Returns the cumulative regret and the policy after an iteration; all arrays are [w, n, ...].
 
     New regrets up to `noise` count as zero: between equal actions rounding errors would decide, and regret matching
     would turn them into an arbitrary policy. Padding, which is not an action, has infinite noise.

@@ -70,7 +70,7 @@ def require_probability(p: float) -> None:
 
 
 def restricted_tree(tree: game_tree.GameTree, restriction: Restriction) -> game_tree.GameTree:
-    """Return the game in which the opponent follows its model with probability p."""
+    """Returns the game in which the opponent follows its model with probability p."""
     p, restricted = restriction.p, model_terminals(tree, restriction.player, restriction.model)
     free = tree.listed_terminals._replace(weight=(1 - p) * tree.listed_terminals.weight)
     players = list(tree.players)
@@ -81,7 +81,7 @@ def restricted_tree(tree: game_tree.GameTree, restriction: Restriction) -> game_
 
 
 def model_terminals(tree: game_tree.GameTree, player: int, model: tabular_policies.Policy) -> game_tree.Terminals:
-    """Return the terminals of the game in which a player follows the model: one for each sequence of the other."""
+    """Returns the terminals of the game in which a player follows the model: one for each sequence of the other."""
     require_two_player_zero_sum(tree)
     policy = tabular_policies.validate(tree.players[player], model)
     terminals = tree.listed_terminals
@@ -145,7 +145,7 @@ class RestrictedTask(tasks.TreeTask):
         result_folder.write_model(folder, self.restriction.model)
 
     def facts(self, policies: tabular_policies.Policies) -> dict[str, Any]:
-        """Return payoffs and goals of the responder in the original game."""
+        """Returns payoffs and goals of the responder in the original game."""
         restriction, original = self.restriction, self.original
         responses = policies[restriction.responder]
         trade_off = evaluate_trade_off(original, restriction.player, restriction.model, responses)
@@ -168,7 +168,7 @@ class RestrictedTask(tasks.TreeTask):
 
 
 def make_restricted_task(original: tasks.TreeTask, restriction: Restriction) -> RestrictedTask:
-    """Prepare the restricted game for solvers."""
+    """Prepares the restricted game for solvers."""
     tree = restricted_tree(original.tree, restriction)
     return RestrictedTask(original.game, tree, *sequence_form.sequence_form(tree), original, restriction)
 
@@ -176,7 +176,7 @@ def make_restricted_task(original: tasks.TreeTask, restriction: Restriction) -> 
 def load_restricted_task(
     original: tasks.TreeTask, modelled: result_folder.OpponentModelConfig, folder: pathlib.Path
 ) -> RestrictedTask:
-    """Prepare the restricted game of a result folder.
+    """Prepares the restricted game of a result folder.
 
     Raises:
       ResultError: the model in the folder is not the one that its config records.
@@ -192,7 +192,7 @@ def load_restricted_task(
 
 
 def player_index(task: tasks.TreeTask, name: str | None) -> int:
-    """Return the index of a player; without a name, that of the last."""
+    """Returns the index of a player; without a name, that of the last."""
     if name is None:
         return len(task.players) - 1
     if name not in task.players:
@@ -210,7 +210,7 @@ class TradeOff(NamedTuple):
 def evaluate_trade_off(
     task: tasks.TreeTask, player: int, model: tabular_policies.Policy, responses: tabular_policies.Policy
 ) -> TradeOff:
-    """Evaluate policies [S, ...] of the responder in the original game: against the model, and in the worst case."""
+    """Evaluates policies [S, ...] of the responder in the original game: against the model, and in the worst case."""
     models = np.broadcast_to(model.reshape(-1, *[1] * (responses.ndim - 1)), (len(model), *responses.shape[1:]))
     both = (responses, models) if player == 1 else (models, responses)
     evaluation = tasks.evaluate(task.form, tabular_policies.to_levels(task.tree, task.layouts, both))
@@ -220,7 +220,7 @@ def evaluate_trade_off(
 
 
 def exact_game_value(task: tasks.TreeTask, player: int) -> float | None:
-    """Return the exact value of the game to a player; None where computing it would take long."""
+    """Returns the exact value of the game to a player; None where computing it would take long."""
     if lp.payoff_matrix(task.tree).nnz > _MAX_QUICK_LP_ENTRIES:
         return None
     return lp.solve(task.tree).value[player]
@@ -234,7 +234,7 @@ def sweep_probabilities(
     algorithm: algorithms.Algorithm,
     iterations: int,
 ) -> tabular_policies.Policy:
-    """Return the responder's policies [S, B] for B values of p, solved as one batch."""
+    """Returns the responder's policies [S, B] for B values of p, solved as one batch."""
     require_non_sampling(algorithm)
     p = np.atleast_1d(np.asarray(probabilities, np.float64))
     for each in p:
@@ -253,7 +253,7 @@ def sweep_probabilities(
 def mix_policies(
     player: game_tree.Player, first: tabular_policies.Policy, second: tabular_policies.Policy, p: npt.ArrayLike
 ) -> tabular_policies.Policy:
-    """Return the policy that is equivalent to drawing one of two before the game: the second with probability p.
+    """Returns the policy that is equivalent to drawing one of two before the game: the second with probability p.
 
     Mixes realization plans, not action probabilities: at every information set each policy counts by its own reach
     probability. With an equilibrium first and a best response second, payoffs against any policy lie on the line

@@ -30,7 +30,7 @@ def cdf_thresholds(table: jax.Array) -> jax.Array:
 
 
 def prefix_sums(table: jax.Array) -> list[jax.Array]:
-    """Return prefix sums over the rows, unrolled: XLA's windowed sums would take longer than all the rest."""
+    """Returns prefix sums over the rows, unrolled: XLA's windowed sums would take longer than all the rest."""
     sums = [table[0]]
     for row in table[1:]:
         sums.append(sums[-1] + row)
@@ -38,7 +38,7 @@ def prefix_sums(table: jax.Array) -> list[jax.Array]:
 
 
 def invert_cdf(rows: jax.Array, row: jax.Array, draw: jax.Array) -> jax.Array:
-    """Return the number of thresholds of its row that each draw has reached: the sampled action."""
+    """Returns the number of thresholds of its row that each draw has reached: the sampled action."""
     width = rows.shape[1]
     flat, start = rows.reshape(-1), row * width
     reached = jnp.zeros_like(row)
@@ -49,7 +49,7 @@ def invert_cdf(rows: jax.Array, row: jax.Array, draw: jax.Array) -> jax.Array:
 
 
 def sample_chance_edge(slot: sampling_form.ChanceSlot, node: jax.Array, edge: jax.Array, draw: jax.Array) -> jax.Array:
-    """Sample the edge of chance's outcome; `edge` is that of the first outcome."""
+    """Samples the edge of chance's outcome; `edge` is that of the first outcome."""
     count = take(slot.outcomes, node)
     scaled = draw * count
     outcome = jnp.minimum(scaled.astype(jnp.int32), count - 1)

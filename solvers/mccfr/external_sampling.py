@@ -68,7 +68,7 @@ MIN_LANES_PER_TRAVERSAL = 0.125  # lower bound of the capacity
 
 
 def compute_capacities(form: sampling_form.SamplingForm, *, width: float) -> LaneCapacities:
-    """Return the capacities for all players, at most `width` lanes per traversal. Must not be traced."""
+    """Returns the capacities for all players, at most `width` lanes per traversal. Must not be traced."""
     return tuple(_player_capacities(form, player, width) for player in range(form.players))
 
 
@@ -97,7 +97,7 @@ def _player_capacities(form: sampling_form.SamplingForm, player: int, width: flo
 
 
 def bytes_per_traversal(levels: tuple[LevelCapacity, ...]) -> float:
-    """Estimate the memory that a traversal needs until its payoffs are backed up."""
+    """Estimates the memory that a traversal needs until its payoffs are backed up."""
     return sum(40 * level.lanes for level in levels)
 
 
@@ -167,7 +167,7 @@ def sample(
     batch: int,
     axis: str | None = None,
 ) -> mccfr.BatchEstimates:
-    """Estimate a player's counterfactual values by the means over a batch of traversals.
+    """Estimates a player's counterfactual values by the means over a batch of traversals.
 
     Without `settings` this is external sampling. With `axis`, every device has separate lanes for its shard of the
     batch.
@@ -227,7 +227,7 @@ class _Draws:
 
 
 def _irrational(count: int) -> npt.NDArray[np.uint32]:
-    """Return fractional parts of square roots of primes, in units of 2^-32: no integer combination is an integer."""
+    """Returns fractional parts of square roots of primes, in units of 2^-32: no integer combination is an integer."""
     primes: list[int] = []
     candidate = 2
     while len(primes) < count:

@@ -54,7 +54,7 @@ class _Progress(NamedTuple):
 
 
 def init(bits: int) -> Table:
-    """Return an empty table of 2^bits entries.
+    """Returns an empty table of 2^bits entries.
 
     Raises:
       ValueError: If `bits` is not between 0 and 30.
@@ -66,7 +66,7 @@ def init(bits: int) -> Table:
 
 
 def largest_bits(row_bytes: int, available: float, *, actions: int = 1) -> int:
-    """Return the base-2 logarithm of the largest table that fits into memory.
+    """Returns the base-2 logarithm of the largest table that fits into memory.
 
     Args:
       row_bytes: of one entry with all that is stored for it.
@@ -81,23 +81,23 @@ def largest_bits(row_bytes: int, available: float, *, actions: int = 1) -> int:
 
 
 def count_used(table: Table) -> jax.Array:
-    """Return the number of entries that are not empty, [] int32."""
+    """Returns the number of entries that are not empty, [] int32."""
     return jnp.sum((table.high | table.low) != 0, dtype=jnp.int32)
 
 
 def load_factor(table: Table, most: int) -> jax.Array:
-    """Estimate the load factor, [] float32, from the first `most` entries; keys are spread evenly."""
+    """Estimates the load factor, [] float32, from the first `most` entries; keys are spread evenly."""
     first = Table(table.high[:most], table.low[:most])
     return jnp.asarray(count_used(first) / len(first.high), jnp.float32)
 
 
 def has_capacity(table: Table) -> jax.Array:
-    """Return whether more keys should be inserted, [] bool."""
+    """Returns whether more keys should be inserted, [] bool."""
     return load_factor(table, _LOAD_SAMPLE) < MAX_LOAD_FACTOR
 
 
 def hash_keys(high: jax.Array, low: jax.Array) -> jax.Array:
-    """Hash keys to the start of their search; a table uses the lowest bits.
+    """Hashes keys to the start of their search; a table uses the lowest bits.
 
     Every bit of the key affects all of them: multiplication carries upwards, shifts bring the carries down again.
     """
@@ -107,7 +107,7 @@ def hash_keys(high: jax.Array, low: jax.Array) -> jax.Array:
 
 
 def lookup(table: Table, keys: Pair, *, hash_fn: HashFn = hash_keys) -> jax.Array:
-    """Return the rows int32[V] of the keys, -1 where absent."""
+    """Returns the rows int32[V] of the keys, -1 where absent."""
     no_key = jnp.zeros(keys[0].shape, jnp.bool_)
     _, progress = _search(table, _prepare_keys(keys, no_key, hash_fn), add=False)
     return progress.row
@@ -116,7 +116,7 @@ def lookup(table: Table, keys: Pair, *, hash_fn: HashFn = hash_keys) -> jax.Arra
 def insert(
     table: Table, keys: Pair, to_insert: jax.Array, *, hash_fn: HashFn = hash_keys
 ) -> tuple[Table, jax.Array, jax.Array]:
-    """Insert the keys of `to_insert` (bool[V]); return the table, all rows int32[V], and bool[V] which keys are new.
+    """Inserts the keys of `to_insert` (bool[V]); returns the table, all rows int32[V], and bool[V] which keys are new.
 
     A row is -1 where a key to insert did not fit, and where an absent key is not to be inserted. If a key occurs more
     than once and is to be inserted in one position only, the other positions may or may not have its row. Equal keys
@@ -189,7 +189,7 @@ def _round(words: _Words, keys: _Keys, progress: _Progress, *, add: bool) -> tup
 def _compete(
     words: _Words, keys: _Keys, progress: _Progress, target: jax.Array, claiming: jax.Array
 ) -> tuple[_Words, _Progress]:
-    """Give each empty entry to the largest of the keys that claim it."""
+    """Gives each empty entry to the largest of the keys that claim it."""
     won = claiming
     after = []
     for word, key_word in zip(words, (keys.high, keys.low), strict=True):

@@ -31,23 +31,23 @@ class Children(NamedTuple):
 
 
 def spread_children(counts: jax.Array, most: int) -> Children:
-    """Assign `most` slots to each lane [L], the first children of all lanes first."""
+    """Assigns `most` slots to each lane [L], the first children of all lanes first."""
     rank = jnp.repeat(jnp.arange(most, dtype=jnp.int32), len(counts))
     return Children(None, rank, rank < jnp.tile(counts, most), None, jnp.sum(counts))
 
 
 def can_pack(lanes: int, most: int, slots: int) -> bool:
-    """Return whether `lanes` lanes with up to `most` children each can be packed into `slots` slots."""
+    """Returns whether `lanes` lanes with up to `most` children each can be packed into `slots` slots."""
     return _fraction_bits(lanes, most, slots) >= 4 and slots <= MAX_SLOTS
 
 
 def _fraction_bits(lanes: int, most: int, slots: int) -> int:
-    """Return the number of fractional bits that can be used without overflow."""
+    """Returns the number of fractional bits that can be used without overflow."""
     return 30 - max(lanes * most, slots).bit_length()
 
 
 def pack_children(counts: jax.Array, most: int, slots: int, draw: jax.Array) -> Children:
-    """Assign contiguous slots to the children of all lanes [L]; `most` bounds the counts, `draw` is uniform in [0, 1).
+    """Assigns contiguous slots to the children of all lanes [L]; `most` bounds the counts, `draw` is uniform in [0, 1).
 
     With N > S children, slot s takes child floor(s d + r), d at least N / S and r uniform in [0, d): systematic
     resampling, which keeps every child with probability exactly 1 / d. d and r are multiples of a power of two, small
@@ -82,14 +82,14 @@ def pack_children(counts: jax.Array, most: int, slots: int, draw: jax.Array) -> 
 
 
 def gather_from_parents(children: Children, numbers: jax.Array) -> jax.Array:
-    """Gather the parent's number for each slot: [L] to [S]."""
+    """Gathers the parent's number for each slot: [L] to [S]."""
     if children.parent is None:
         return jnp.tile(numbers, len(children.rank) // len(numbers))
     return categorical.take(numbers, children.parent)
 
 
 def sum_to_parents(children: Children, numbers: jax.Array, lanes: int) -> jax.Array:
-    """Return unbiased sums over the children of each lane: [S] to [L]. Numbers of empty slots must be 0."""
+    """Returns unbiased sums over the children of each lane: [S] to [L]. Numbers of empty slots must be 0."""
     if children.parent is None:
         parts = numbers.reshape(-1, lanes)
         return sum(parts[1:], start=parts[0])
@@ -98,7 +98,7 @@ def sum_to_parents(children: Children, numbers: jax.Array, lanes: int) -> jax.Ar
 
 
 def _running_max(numbers: jax.Array, window: int) -> jax.Array:
-    """Return the running maximum over at least `window` numbers up to each one."""
+    """Returns the running maximum over at least `window` numbers up to each one."""
     reach = 1
     while reach < window:
         numbers = jnp.maximum(numbers, jnp.pad(numbers[:-reach], (reach, 0))) if reach < len(numbers) else numbers
@@ -107,7 +107,7 @@ def _running_max(numbers: jax.Array, window: int) -> jax.Array:
 
 
 def _ceil_div(number: jax.Array, by: jax.Array) -> jax.Array:
-    """Divide integers and round up, without slow integer division.
+    """Divides integers and rounds up, without slow integer division.
 
     The float quotient is off by less than a half, as quotients are below 2^20.
     """

@@ -68,11 +68,11 @@ class Sampler(Hashable, Protocol):
         batch: int,
         axis: str | None = None,
     ) -> BatchEstimates:
-        """Return the means over a batch."""
+        """Returns the means over a batch."""
 
 
 def init(form: sampling_form.SamplingForm, *, baselines: bool = False) -> MccfrState:
-    """Return the initial state: zero regrets and uniform policies."""
+    """Returns the initial state: zero regrets and uniform policies."""
     zeros = tuple(device_arrays.to_device(np.zeros(table.shape, table.dtype)) for table in form.uniform_by_player)
     no_baseline = device_arrays.to_device(np.zeros(form.histories, form.share.dtype))
     baseline = (no_baseline,) * form.players if baselines else None
@@ -89,7 +89,7 @@ def step(
     batch: int,
     axis: str | None = None,
 ) -> MccfrState:
-    """Run one iteration: a batch for every player in turn.
+    """Runs one iteration: a batch for every player in turn.
 
     `key` is the key of the run and the same in every step; the iteration number is folded in. With `axis`, this device
     samples its shard of the batch, and sums are taken over that mesh axis.
@@ -104,7 +104,7 @@ def step(
 
 
 def averaged_player(players: int, player: int) -> int:
-    """Return whose average policy is updated with a player's regrets: the opponent's of two players, else its own."""
+    """Returns whose average policy is updated with a player's regrets: the opponent's of two players, else its own."""
     return 1 - player if players == 2 else player
 
 
@@ -116,7 +116,7 @@ def update(
     means: BatchEstimates,
     player: int,
 ) -> MccfrState:
-    """Update the average policy, the baselines, and the regrets and policy of `player`."""
+    """Updates the average policy, the baselines, and the regrets and policy of `player`."""
     other = averaged_player(form.players, player)
     weight = state.cumulative_policy[other] * by.average + state.policy[other] * means.average_reach
     old, uniform = state.policy[player], form.uniform_by_player[player]
@@ -161,7 +161,7 @@ class SampledLoop(NamedTuple):
 
 @functools.lru_cache
 def make_loop(devices: tuple[jax.Device, ...], sampler: Sampler, batch: int) -> SampledLoop:
-    """Return a loop that shards the batch over the largest number of devices that divides it."""
+    """Returns a loop that shards the batch over the largest number of devices that divides it."""
     num_devices = next(n for n in range(len(devices), 0, -1) if batch % n == 0)
     axis = "batch" if num_devices > 1 else None
 

@@ -64,7 +64,7 @@ class SearchConfig(NamedTuple):
 def make_target(
     game: packed_env.PackedEnv, view: history.ActionObservationHistory, steps: int, aim: Targeting
 ) -> Target:
-    """Return the target for a player's view of a match, with a capacity of `steps` steps."""
+    """Returns the target for a player's view of a match, with a capacity of `steps` steps."""
     keys = view.keys
     if aim == "public subgame":
         assert game.public is not None
@@ -127,7 +127,7 @@ class TargetedBatch(table_sampler.TrajectoryBatch):
     def start_trajectories(
         self, state: table_state.TableState, key: jax.Array, size: int
     ) -> table_sampler.TrajectoryStart:
-        """Start the targeted trajectories at the target, and all others at the initial state."""
+        """Starts the targeted trajectories at the target, and all others at the initial state."""
         num_targeted = self.search.num_targeted
         guided = self.reach_target(state, key)
         # Each kind is a separate estimate, weighted by its fraction of the lanes. At the initial state all are alike.
@@ -171,7 +171,7 @@ class TargetedBatch(table_sampler.TrajectoryBatch):
         return final
 
     def step_towards_target(self, state: table_state.TableState, led: _TargetedGames) -> _TargetedGames:
-        """Take one joint action. Nothing is learned here: estimates would lack the replaced games."""
+        """Takes one joint action. Nothing is learned here: estimates would lack the replaced games."""
         players = self.game.env.num_players
         streams, words = rng.draw_rows(led.streams, players + 1)
         draws = table_rows.uniform_from_bits(words)
@@ -209,13 +209,13 @@ class TargetedBatch(table_sampler.TrajectoryBatch):
         return _TargetedGames(led.step + 1, games, streams, sampling_reach, reach, led.part)
 
     def matches_target(self, games: packed_env.PackedState, step: jax.Array) -> jax.Array:
-        """Return bool[B], whether games agree with the match after `step` steps."""
+        """Returns bool[B], whether games agree with the match after `step` steps."""
         number = self.game.env.num_players if self.search.targeting == "public subgame" else self.target.player
         high, low = (word[number] for word in games.keys)
         return (high == self.target.high[step]) & (low == self.target.low[step]) & ~games.terminated
 
     def resample(self, led: _TargetedGames, fits: jax.Array, draws: jax.Array) -> _TargetedGames:
-        """Replace games that do not fit by copies of those that do, all about equally often, if there are any."""
+        """Replaces games that do not fit by copies of those that do, all about equally often, if there are any."""
         size = fits.shape[0]
         count = jnp.sum(fits, dtype=jnp.int32)
 
@@ -229,7 +229,7 @@ class TargetedBatch(table_sampler.TrajectoryBatch):
         return resampled._replace(part=led.part * (count / size))
 
     def play(self, walked: table_sampler.TrajectoryState) -> table_sampler.TrajectoryState:
-        """Take one joint action; the subgame of the target is left to the targeted games."""
+        """Takes one joint action; the subgame of the target is left to the targeted games."""
         words, targeted_words = walked.games.rows.shape[1], self.search.num_targeted // packed_env.GAMES_PER_WORD
         is_targeted = jnp.arange(walked.games.batch) % words >= words - targeted_words
         at_target = (walked.step == self.target.length) & (walked.step > 0)
@@ -248,7 +248,7 @@ def _weights_after(
     weights: tuple[jax.Array, jax.Array],
     choice: tuple[jax.Array, jax.Array, jax.Array],
 ) -> tuple[jax.Array, jax.Array]:
-    """Return q and the weight in the average policy after an action, as in `table_sampler`, also for forced actions.
+    """Returns q and the weight in the average policy after an action, as in `table_sampler`, also for forced actions.
 
     `choice` is the action's probability under the policy, the one it was sampled with, and 1 / number of actions.
     """
@@ -264,7 +264,7 @@ def _weights_after(
 def average_policy_at(
     state: table_state.TableState, key: tuple[jax.Array, jax.Array], legal: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the average policy float32[A] at one information set, and whether the set has any weight in the average.
+    """Returns the average policy float32[A] at one information set, and whether the set has any weight in the average.
 
     `legal` is bool[A]; `key` is as in the table (`table_rows.player_keys`). Pending discounts do not matter: they are
     the same for all actions.

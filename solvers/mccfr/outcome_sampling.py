@@ -65,7 +65,7 @@ def sample(
     batch: int,
     axis: str | None = None,
 ) -> mccfr.BatchEstimates:
-    """Estimate a player's counterfactual values by the means over a batch of trajectories.
+    """Estimates a player's counterfactual values by the means over a batch of trajectories.
 
     The random numbers of a trajectory depend only on its index in the batch, not on the device that runs it.
     """
@@ -85,7 +85,7 @@ def sample(
 def _forward(
     form: sampling_form.SamplingForm, policy: jax.Array, exploration: Any, draws: jax.Array, player: int
 ) -> tuple[list[DecisionVisit | ChanceVisit], jax.Array]:
-    """Play all trajectories to terminal nodes; return their visits in order, and the payoffs."""
+    """Plays all trajectories to terminal nodes; returns their visits in order, and the payoffs."""
     size = draws.shape[1]
     columns = policy.shape[1]
     bounds = categorical.cdf_thresholds(policy)
@@ -129,7 +129,7 @@ def _forward(
 def _sample_actions(
     bounds: jax.Array, column: jax.Array, is_own: jax.Array, share: jax.Array, exploration: Any, draw: jax.Array
 ) -> jax.Array:
-    """Map each draw to an action: draws in [0, e) explore uniformly, the rest are rescaled and follow the policy."""
+    """Maps each draw to an action: draws in [0, e) explore uniformly, the rest are rescaled and follow the policy."""
     explores = is_own & (draw < exploration)
     uniform_action = draw / (jnp.maximum(exploration, 1e-30) * share)
     last_action = 1 / share - 0.5  # rounding must not exceed the last action
@@ -144,7 +144,7 @@ def _sample_actions(
 def next_average_weight(
     players: int, is_own: Any, reach: jax.Array, chosen: jax.Array, drawn: jax.Array, share: jax.Array
 ) -> jax.Array:
-    """Return the weight in the average policy after one more action; `share` is 1 / number of actions."""
+    """Returns the weight in the average policy after one more action; `share` is 1 / number of actions."""
     if players == 2:
         return jnp.where(is_own, reach / drawn, reach)
     return reach * jnp.where(is_own, chosen / drawn, share / chosen)
@@ -202,7 +202,7 @@ def _backward(
 
 
 def _mean_outcome(baseline: jax.Array, visit: ChanceVisit) -> jax.Array:
-    """Return the mean baseline of chance's outcomes, which are equally likely and contiguous."""
+    """Returns the mean baseline of chance's outcomes, which are equally likely and contiguous."""
     is_outcome = visit.numbers[:, None] < visit.outcomes
     values = categorical.take(baseline, jnp.where(is_outcome, visit.first + visit.numbers[:, None], visit.first))
     return jnp.sum(jnp.where(is_outcome, values, 0), axis=0) / visit.outcomes
@@ -211,7 +211,7 @@ def _mean_outcome(baseline: jax.Array, visit: ChanceVisit) -> jax.Array:
 def _accumulate_visit(
     tally: jax.Array, form: sampling_form.SamplingForm, visit: DecisionVisit, value: jax.Array
 ) -> jax.Array:
-    """Add the values of the updated player's actions, and the weights of the average policy."""
+    """Adds the values of the updated player's actions, and the weights of the average policy."""
     num_actions, columns = form.shape
     weight_place = num_actions * columns + visit.column
     if form.players == 2:  # every visit adds one of the two, so one scatter is enough

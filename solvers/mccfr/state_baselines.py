@@ -31,25 +31,25 @@ class StateBaselines(NamedTuple):
 
 
 def init(players: int, moves: int, bits: int) -> StateBaselines:
-    """Return an empty table of 2^bits rows, for `moves` actions."""
+    """Returns an empty table of 2^bits rows, for `moves` actions."""
     size = 2**bits + 1
     unknown = tuple(jnp.full((size, moves), jnp.nan, jnp.float32) for _ in range(players))
     return StateBaselines(hash_table.init(bits), unknown, jnp.zeros(size, jnp.int32))
 
 
 def row_bytes(players: int, moves: int) -> int:
-    """Return the memory of one row."""
+    """Returns the memory of one row."""
     return 4 * (players * moves + 3)
 
 
 def keys_for_player(keys: Keys, number: int) -> Keys:
-    """Return the key of a state where a player acts."""
+    """Returns the key of a state where a player acts."""
     high, low = info_key.extend_words(keys, (jnp.uint32(number + 1), jnp.uint32(0)))
     return high, low
 
 
 def keys_after_action(keys: Keys, action: jax.Array) -> Keys:
-    """Return the key of a state after one more of its simultaneous actions."""
+    """Returns the key of a state after one more of its simultaneous actions."""
     high, low = info_key.extend_words(keys, (action.astype(jnp.uint32), jnp.uint32(0)))
     return high, low
 
@@ -57,7 +57,7 @@ def keys_after_action(keys: Keys, action: jax.Array) -> Keys:
 def find_or_insert(
     values: StateBaselines, keys: Keys, to_insert: jax.Array, axis: str | None
 ) -> tuple[StateBaselines, jax.Array]:
-    """Add the states of all devices' lanes; return the rows [B] of this device's, -1 where there is none."""
+    """Adds the states of all devices' lanes; returns the rows [B] of this device's, -1 where there is none."""
     is_open = hash_table.has_capacity(values.table)
     high, low, adding = (
         table_rows.all_gather_lanes(part, axis)
@@ -70,7 +70,7 @@ def find_or_insert(
 
 
 def lookup(values: StateBaselines, player: int, row: jax.Array, guess: jax.Array) -> jax.Array:
-    """Return the baselines [A, B]; `guess` [B] where there is none."""
+    """Returns the baselines [A, B]; `guess` [B] where there is none."""
     known = table_rows.gather(values.value[player], row)
     return jnp.where((row < 0) | jnp.isnan(known), guess, known)
 
@@ -82,7 +82,7 @@ def update(
     decay: jax.Array,
     axis: str | None,
 ) -> StateBaselines:
-    """Update the baselines. A visit is a row, an action and the value backed up through it, [B] each."""
+    """Updates the baselines. A visit is a row, an action and the value backed up through it, [B] each."""
     row, action, value = (table_rows.all_gather_lanes(part, axis) for part in visit)
     table = values.value[player]
     moves = table.shape[1]

@@ -23,7 +23,7 @@ def step(
     config: table_state.SamplerConfig,
     axis: str | None = None,
 ) -> table_state.TableState:
-    """Run one iteration: a batch for every player in turn. Averages are this device's, without the device axis."""
+    """Runs one iteration: a batch for every player in turn. Averages are this device's, without the device axis."""
     state, by = next_iteration(state, settings.minimiser, products)
     now = jax.random.fold_in(key, state.t)
     for player in range(game.env.num_players):
@@ -100,7 +100,7 @@ class TableLoop(NamedTuple):
 def make_loop(
     devices: tuple[jax.Device, ...], game: packed_env.PackedEnv, config: table_state.SamplerConfig
 ) -> TableLoop:
-    """Return a loop that shards the batch over the largest number of devices that divides it."""
+    """Returns a loop that shards the batch over the largest number of devices that divides it."""
     num_devices = next(n for n in range(len(devices), 0, -1) if config.batch % n == 0)
     if num_devices == 1:
         run = functools.partial(advance, game, config=config)

@@ -38,13 +38,13 @@ TablePolicies = TablePolicy | Sequence[TablePolicy]  # one for all players, or o
 
 
 def uniform_table_policy(moves: int) -> TablePolicy:
-    """Return a policy without entries, uniform everywhere; `moves` is the largest number of actions of a player."""
+    """Returns a policy without entries, uniform everywhere; `moves` is the largest number of actions of a player."""
     with jax.enable_x64(False):
         return TablePolicy(hash_table.init(4), jnp.zeros((2**4 + 1, max(1, moves)), jnp.float32))
 
 
 def player_policy(policies: TablePolicies, games: packed_env.PackedState, number: int) -> jax.Array:
-    """Return a player's policy float32[A, B] in every game; 0 where it has no legal action."""
+    """Returns a player's policy float32[A, B] in every game; 0 where it has no legal action."""
     policy = policies if isinstance(policies, TablePolicy) else policies[number]
     if policy.state_constants is None:
         high, low = (key[number] for key in games.keys)
@@ -55,7 +55,7 @@ def player_policy(policies: TablePolicies, games: packed_env.PackedState, number
 
 
 def all_player_policies(policies: TablePolicies, games: packed_env.PackedState) -> jax.Array:
-    """Return the policies float32[P, A, B] of all players; looks up only those who have a choice in some game."""
+    """Returns the policies float32[P, A, B] of all players; looks up only those who have a choice in some game."""
     policies_by_player = []
     for number, legal in enumerate(games.legal):
         policies_by_player.append(
@@ -69,7 +69,7 @@ def all_player_policies(policies: TablePolicies, games: packed_env.PackedState) 
 
 
 def average_policy(state: table_state.TableState, settings: regret_matching.Settings) -> TablePolicy:
-    """Return the average policy of a solver state."""
+    """Returns the average policy of a solver state."""
     with jax.enable_x64(False):
         return TablePolicy(state.table, _cumulative_policy(state.averages, settings, state.t))
 
@@ -88,7 +88,7 @@ _lookup = jax.jit(hash_table.lookup)
 
 
 def to_tabular(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -> tuple[tabular_policies.Policies, int]:
-    """Return the policies at the information sets of a tree, and how many of these are in the table."""
+    """Returns the policies at the information sets of a tree, and how many of these are in the table."""
     policies, num_known = [], 0
     for number, player in enumerate(tree.players):
         with jax.enable_x64(False):
@@ -105,7 +105,7 @@ def to_tabular(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -> 
 
 
 def find_missing(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return the information sets of each player that are not in the table, or have no weight there."""
+    """Returns the information sets of each player that are not in the table, or have no weight there."""
     has_weight = np.asarray((policy.cumulative_policy > 0).any(axis=1))
     missing = []
     for number in range(len(tree.players)):
@@ -116,14 +116,14 @@ def find_missing(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -
 
 
 def from_tabular(policies: tabular_policies.Policies, game: env.Env, tree: game_tree.GameTree) -> TablePolicy:
-    """Convert policies at the information sets of a tree to a table, for play without the tree."""
+    """Converts policies at the information sets of a tree to a table, for play without the tree."""
     return from_arrays(*tabular_rows(policies, game, tree))
 
 
 def tabular_rows(
     policies: tabular_policies.Policies, game: env.Env, tree: game_tree.GameTree
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
-    """Return the keys [2, N] of all information sets of a tree, and the probabilities [N, A] of their actions."""
+    """Returns the keys [2, N] of all information sets of a tree, and the probabilities [N, A] of their actions."""
     keys, probability = [], []
     for number, (player, policy) in enumerate(zip(tree.players, policies, strict=True)):
         with jax.enable_x64(False):
@@ -135,7 +135,7 @@ def tabular_rows(
 
 
 def from_states(policies: tabular_policies.Policies, graph: state_graph.StateGraph, game: env.Env) -> TablePolicy:
-    """Convert policies of a graph of states to a table by state, for play without the graph."""
+    """Converts policies of a graph of states to a table by state, for play without the graph."""
     registers = state_labels.unpack_columns(graph.words, len(game.propnet.initial))
     constants = _distinct_constants(registers)
     hashes = _sum_constants(registers, constants)
@@ -176,18 +176,18 @@ def state_key(registers: npt.NDArray[np.bool_], constants: info_key.HashConstant
 
 
 def _keys(game: env.Env, tree: game_tree.GameTree, number: int) -> tuple[jax.Array, jax.Array]:
-    """Return the table keys of a player's information sets."""
+    """Returns the table keys of a player's information sets."""
     high, low = infoset_keys.compute_infoset_keys(tree, number, game.num_actions)
     return table_rows.player_keys(jnp.asarray(high), jnp.asarray(low), number)
 
 
 def _infosets_and_actions(player: game_tree.Player) -> tuple[npt.NDArray[np.int64], game_tree.Ints]:
-    """Return the information set and the action of every sequence but the empty one."""
+    """Returns the information set and the action of every sequence but the empty one."""
     return np.repeat(np.arange(player.sets), np.diff(player.first)), player.action[1:]
 
 
 def to_arrays(policy: TablePolicy) -> list[npt.NDArray[Any]]:
-    """Return the keys [2, N] and probabilities [N, A] of all information sets with weight."""
+    """Returns the keys [2, N] and probabilities [N, A] of all information sets with weight."""
     high, low, weight = (np.asarray(part) for part in (*policy.table, policy.cumulative_policy[:-1]))
     total = weight.sum(axis=1)
     used = np.flatnonzero(((high | low) != 0) & (total > 0))
@@ -195,7 +195,7 @@ def to_arrays(policy: TablePolicy) -> list[npt.NDArray[Any]]:
 
 
 def from_arrays(keys: npt.NDArray[np.uint32], probability: npt.NDArray[np.float32]) -> TablePolicy:
-    """Build a policy from keys [2, N] and probabilities [N, A]. Inverts `to_arrays`."""
+    """Builds a policy from keys [2, N] and probabilities [N, A]. Inverts `to_arrays`."""
     with jax.enable_x64(False):
         return _insert(keys, probability)
 

@@ -16,34 +16,34 @@ _ACTIONS_OF_PART = 8  # of a sample from more actions
 
 
 def player_salt(player: int) -> np.uint32:
-    """Return the salt for the high words of a player's keys, since players may have equal histories."""
+    """Returns the salt for the high words of a player's keys, since players may have equal histories."""
     return np.uint32(_SALT * (player + 1) & 0xFFFFFFFF)
 
 
 def player_keys(high: jax.Array, low: jax.Array, player: int) -> tuple[jax.Array, jax.Array]:
-    """Return the table keys of a player's information sets."""
+    """Returns the table keys of a player's information sets."""
     return high ^ player_salt(player), low
 
 
 def uniform_from_bits(words: jax.Array) -> jax.Array:
-    """Map random bits uint32 to float32 in [0, 1)."""
+    """Maps random bits uint32 to float32 in [0, 1)."""
     return (words >> 8).astype(jnp.float32) * 2.0**-24
 
 
 def uniform_policy(legal: jax.Array) -> jax.Array:
-    """Return uniform policies over legal actions bool[A, B]; 0 where nothing is legal."""
+    """Returns uniform policies over legal actions bool[A, B]; 0 where nothing is legal."""
     return jnp.where(legal, 1 / jnp.maximum(jnp.sum(legal, axis=0), 1), 0)
 
 
 def proportional_policy(table: jax.Array, row: jax.Array, legal: jax.Array) -> jax.Array:
-    """Return policies [A, B] in proportion to the positive entries of these rows; uniform where there are none."""
+    """Returns policies [A, B] in proportion to the positive entries of these rows; uniform where there are none."""
     positive = jnp.where(legal & (row >= 0), jnp.maximum(gather(table, row), 0), 0)
     total = jnp.sum(positive, axis=0)
     return jnp.where(total > 0, positive / jnp.where(total > 0, total, 1), uniform_policy(legal))
 
 
 def sample_actions(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
-    """Map each draw to an action [B]."""
+    """Maps each draw to an action [B]."""
     count = len(probabilities)
     none = (draw < 0).astype(jnp.int32)  # 0, and varies over the same devices
     start = _Sampled(none.astype(draw.dtype), none, none)
@@ -90,13 +90,13 @@ def pack_legal_mask(legal: jax.Array) -> jax.Array:
 
 
 def unpack_legal_mask(bits: jax.Array, row: jax.Array, moves: int) -> jax.Array:
-    """Return the legal actions bool[A, B] of these rows."""
+    """Returns the legal actions bool[A, B] of these rows."""
     words = gather(bits, row)[:, None]
     return ((words >> np.arange(32, dtype=np.uint32)[:, None]) & 1).reshape(-1, row.shape[0])[:moves] == 1
 
 
 def _flat_row_indices(table: jax.Array, row: jax.Array) -> jax.Array:
-    """Return the flat indices [A, B] of all actions; those of the last row where `row` is -1."""
+    """Returns the flat indices [A, B] of all actions; those of the last row where `row` is -1."""
     rows, moves = table.shape
     return jnp.where(row >= 0, row, rows - 1) * moves + np.arange(moves, dtype=np.int32)[:, None]
 
@@ -135,20 +135,20 @@ def sum_rows_to_representatives(lane: jax.Array, numbers: jax.Array) -> jax.Arra
 
 
 def sum_by_action(lane: jax.Array, action: jax.Array, numbers: jax.Array, moves: int) -> jax.Array:
-    """Return sums [A, B] by action over the lanes of each representative."""
+    """Returns sums [A, B] by action over the lanes of each representative."""
     place = action * lane.shape[0] + lane
     flat = jnp.zeros(moves * lane.shape[0], numbers.dtype).at[place].add(numbers, mode="promise_in_bounds")
     return flat.reshape(moves, -1)
 
 
 def sum_over_same_action(lane: jax.Array, action: jax.Array, numbers: jax.Array, moves: int) -> jax.Array:
-    """Return sums [B] over all lanes with the same row and action."""
+    """Returns sums [B] over all lanes with the same row and action."""
     sums = sum_by_action(lane, action, numbers, moves).reshape(-1)
     return sums.at[action * lane.shape[0] + lane].get(mode="promise_in_bounds")
 
 
 def _flat_action_index(table: jax.Array, row: jax.Array, action: jax.Array) -> jax.Array:
-    """Return the flat index [B] of one action; in the last row where `row` is -1."""
+    """Returns the flat index [B] of one action; in the last row where `row` is -1."""
     rows, moves = table.shape
     return jnp.where(row >= 0, row, rows - 1) * moves + action
 
@@ -159,13 +159,13 @@ def gather_action(table: jax.Array, row: jax.Array, action: jax.Array) -> jax.Ar
 
 
 def scatter_action(table: jax.Array, row: jax.Array, action: jax.Array, numbers: jax.Array) -> jax.Array:
-    """Write [B] to these actions; lanes at the same row and action must write the same number."""
+    """Writes [B] to these actions; lanes at the same row and action must write the same number."""
     places = _flat_action_index(table, row, action)
     return table.reshape(-1).at[places].set(numbers, mode="promise_in_bounds").reshape(table.shape)
 
 
 def scatter(table: jax.Array, row: jax.Array, lane: jax.Array, numbers: jax.Array) -> jax.Array:
-    """Write [A, B] to these rows, from their representative lanes."""
+    """Writes [A, B] to these rows, from their representative lanes."""
     is_representative = lane == jnp.arange(row.shape[0])
     places = _flat_row_indices(table, jnp.where(is_representative, row, -1))
     return table.reshape(-1).at[places].set(numbers, mode="promise_in_bounds").reshape(table.shape)
@@ -181,7 +181,7 @@ def update_stamps(stamp: jax.Array, row: jax.Array, last: jax.Array, n: jax.Arra
 
 
 def all_gather_lanes(part: jax.Array, axis: str | None) -> jax.Array:
-    """Return the lanes of all devices, in device order."""
+    """Returns the lanes of all devices, in device order."""
     if axis is None:
         return part
     gathered: jax.Array = jax.lax.all_gather(part, axis, axis=part.ndim - 1, tiled=True)
@@ -189,7 +189,7 @@ def all_gather_lanes(part: jax.Array, axis: str | None) -> jax.Array:
 
 
 def local_shard(whole: jax.Array, size: int, axis: str | None) -> jax.Array:
-    """Return this device's shard of all lanes."""
+    """Returns this device's shard of all lanes."""
     return whole if axis is None else jax.lax.dynamic_slice(whole, (jax.lax.axis_index(axis) * size,), (size,))
 
 

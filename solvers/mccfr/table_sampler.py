@@ -93,7 +93,7 @@ class TrajectoryBatch:
     player: int
 
     def update(self, state: table_state.TableState, key: jax.Array) -> table_state.TableState:
-        """Sample a batch and return the updated state."""
+        """Samples a batch and returns the updated state."""
         played = self.forward(state, key)
         terminated = played.games.terminated
         value = jnp.where(terminated, played.games.payoff[self.player], 0)
@@ -119,7 +119,7 @@ class TrajectoryBatch:
     def count_abnormal_terminations(
         self, before: table_state.AbnormalTerminations, games: packed_env.PackedState
     ) -> table_state.AbnormalTerminations:
-        """Add the final states of a batch to the counts."""
+        """Adds the final states of a batch to the counts."""
         payoff, is_zero_sum = games.payoff, self.game.env.payoffs.zero_sum
         is_normal = games.terminated & ~games.unplayable
         unbalanced = is_normal & (payoff.sum(axis=0) != 0) if is_zero_sum else jnp.zeros_like(is_normal)
@@ -130,12 +130,12 @@ class TrajectoryBatch:
         )
 
     def start_trajectories(self, state: table_state.TableState, key: jax.Array, size: int) -> TrajectoryStart:
-        """Start all trajectories at the initial state, with weight 1. Subclasses may start elsewhere."""
+        """Starts all trajectories at the initial state, with weight 1. Subclasses may start elsewhere."""
         one = jnp.ones(size, jnp.float32)
         return TrajectoryStart(self.game.start(size), one, one)
 
     def forward(self, state: table_state.TableState, key: jax.Array) -> TrajectoryState:
-        """Play all trajectories to terminal states, adding information sets and updating average policies."""
+        """Plays all trajectories to terminal states, adding information sets and updating average policies."""
         size = self.config.batch if self.axis is None else self.config.batch // jax.lax.axis_size(self.axis)
         first = 0 if self.axis is None else jax.lax.axis_index(self.axis) * size
         initial = self.start_trajectories(state, jax.random.fold_in(key, 1), size)
@@ -173,7 +173,7 @@ class TrajectoryBatch:
         return final
 
     def play(self, walked: TrajectoryState) -> TrajectoryState:
-        """Take one joint action in every trajectory."""
+        """Takes one joint action in every trajectory."""
         players = self.game.env.num_players
         states = None if walked.baselines is None else self.game.state_keys(walked.games)
         streams, words = rng.draw_rows(walked.streams, players + 1)
@@ -193,7 +193,7 @@ class TrajectoryBatch:
     def choose(
         self, walked: TrajectoryState, states: state_baselines.Keys | None, number: int, draw: jax.Array
     ) -> tuple[TrajectoryState, _Visits]:
-        """Sample the action of one player; `states` are keys after the actions of the players before it."""
+        """Samples the action of one player; `states` are keys after the actions of the players before it."""
         legal = walked.games.legal[number]
         has_choice = jnp.sum(legal, axis=0) > 1
         walked, row = self.find_rows(walked, number, has_choice)
@@ -250,7 +250,7 @@ class TrajectoryBatch:
         ), visit
 
     def policy(self, entries: table_state.Entries, row: jax.Array, legal: jax.Array) -> jax.Array:
-        """Return the current policies [A, B] at these rows."""
+        """Returns the current policies [A, B] at these rows."""
         policy = table_rows.proportional_policy(entries.regret if entries.score is None else entries.score, row, legal)
         epsilon = self.by.current.exploration
         return policy if epsilon is None else policy + epsilon * (table_rows.uniform_policy(legal) - policy)
@@ -258,7 +258,7 @@ class TrajectoryBatch:
     def find_rows(
         self, walked: TrajectoryState, number: int, has_choice: jax.Array
     ) -> tuple[TrajectoryState, jax.Array]:
-        """Add the information sets of all devices' lanes; return the rows of this device's, -1 where there is none."""
+        """Adds the information sets of all devices' lanes; returns the rows of this device, -1 where there is none."""
         to_insert = has_choice & walked.is_open
         if self.config.grow == "first":
             to_insert &= ~walked.left_table
@@ -288,7 +288,7 @@ class TrajectoryBatch:
         ), row
 
     def update_average(self, walked: TrajectoryState, row: jax.Array, policy: jax.Array) -> TrajectoryState:
-        """Update the average policies in these rows: apply pending discounts, then add this batch."""
+        """Updates the average policies in these rows: applies pending discounts, then adds this batch."""
         averages, by = walked.averages, self.by
         representative, lane = table_rows.elect_representatives(walked.entries.representative, row)
         weight = table_rows.sum_to_representatives(lane, walked.reach) / self.config.batch
@@ -330,7 +330,7 @@ class TrajectoryBatch:
     def update_regrets(
         self, entries: table_state.Entries, baselines: jax.Array | None, visit: _Visits, corrected: jax.Array
     ) -> table_state.Entries:
-        """Update the regrets of the visited information sets of the updated player; `baselines` are [A, B]."""
+        """Updates the regrets of the visited information sets of the updated player; `baselines` are [A, B]."""
         row, action = (table_rows.all_gather_lanes(part, self.axis) for part in (visit.row, visit.action))
         representative, lane = table_rows.elect_representatives(entries.representative, row)
         entries = entries._replace(representative=representative)
@@ -372,7 +372,7 @@ class TrajectoryBatch:
     def update_baselines(
         self, values: state_baselines.StateBaselines | None, visits: _Visits, steps: jax.Array
     ) -> state_baselines.StateBaselines | None:
-        """Update the baselines with all values of a batch."""
+        """Updates the baselines with all values of a batch."""
         if values is None or visits.baselines is None:
             return None
 

@@ -71,7 +71,7 @@ class AbnormalTerminations(NamedTuple):
 
 
 def init(game: packed_env.PackedEnv, config: SamplerConfig, bits: int, devices: int) -> TableState:
-    """Return an empty state with a table of 2^bits rows."""
+    """Returns an empty state with a table of 2^bits rows."""
     num_rows, moves = 2**bits + 1, max(1, game.env.num_actions)
     zeros = functools.partial(jnp.zeros, (num_rows, moves), jnp.float32)
     return TableState(
@@ -92,7 +92,7 @@ def init(game: packed_env.PackedEnv, config: SamplerConfig, bits: int, devices: 
 
 
 def row_bytes(players: int, actions: int, config: SamplerConfig) -> int:
-    """Return the memory of one information set on one device."""
+    """Returns the memory of one information set on one device."""
     moves = max(1, actions)
     tables = 2 + config.optimism
     values = state_baselines.row_bytes(players, moves) if config.baselines else 0
@@ -100,17 +100,17 @@ def row_bytes(players: int, actions: int, config: SamplerConfig) -> int:
 
 
 def updated_row_bytes(players: int, actions: int, config: SamplerConfig) -> int:
-    """Return the memory of one information set while a state and the next one exist at the same time."""
+    """Returns the memory of one information set while a state and the next one exist at the same time."""
     return 2 * row_bytes(players, actions, config)
 
 
 def visit_bytes(players: int, config: SamplerConfig) -> int:
-    """Return the memory of the visits of a batch."""
+    """Returns the memory of the visits of a batch."""
     return 4 * (6 + 4 * config.baselines) * config.steps * players * config.batch
 
 
 def largest_bits(players: int, actions: int, config: SamplerConfig, available: float, *, devices: int = 1) -> int:
-    """Return the base-2 logarithm of the largest table that fits into memory beside the visits of a batch."""
+    """Returns the base-2 logarithm of the largest table that fits into memory beside the visits of a batch."""
     row = devices * updated_row_bytes(players, actions, config)
     return hash_table.largest_bits(row, available - visit_bytes(players, config), actions=actions)
 
@@ -132,7 +132,7 @@ class IterationDiscounts(NamedTuple):
 
 
 def cumulative_discounts(settings: regret_matching.Settings, start: jax.Array) -> CumulativeDiscounts:
-    """Return the discounts since the fold after `start` iterations."""
+    """Returns the discounts since the fold after `start` iterations."""
     by = jax.vmap(lambda n: regret_matching.discounts(settings, start + n)[:3])(jnp.arange(1, FOLD_INTERVAL + 1))
     zero = jnp.zeros(1, jnp.float32)
     return CumulativeDiscounts(
@@ -144,7 +144,7 @@ def cumulative_discounts(settings: regret_matching.Settings, start: jax.Array) -
 
 
 def fold(state: TableState, made: CumulativeDiscounts) -> TableState:
-    """Apply all pending discounts, and reset the stamps."""
+    """Applies all pending discounts, and resets the stamps."""
     entries, averages, last = state.entries, state.averages, FOLD_INTERVAL
     positive, negative = ((part[last] - part[entries.stamp])[:, None] for part in (made.positive, made.negative))
     regrets = entries.regret * jnp.exp(jnp.where(entries.regret > 0, positive, negative))

@@ -28,7 +28,7 @@ class StopError(errors.UserError, ValueError):
 
 
 def require_finite(iterations: int, is_finite: bool, advice: str = _ADVICE) -> None:
-    """Raise NotFiniteError, with advice, unless `is_finite`."""
+    """Raises NotFiniteError, with advice, unless `is_finite`."""
     if not is_finite:
         raise overflow_error(iterations, advice)
 
@@ -112,7 +112,7 @@ class StopCondition:
 
 
 def parse_target(target: float | str | None, payoff_range: float) -> float | None:
-    """Return a target in payoff units; `0.01%` is relative to the payoff range.
+    """Returns a target in payoff units; `0.01%` is relative to the payoff range.
 
     >>> parse_target("0.5%", 10.0)
     0.05
@@ -154,7 +154,7 @@ def iterate(
     seconds: float = 0.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[Snapshot[State]]:
-    """Run a solver until `stop`, and yield its state and metrics at intervals: first at the start, last at the stop.
+    """Runs a solver until `stop`, and yields its state and metrics at intervals: first at the start, last at the stop.
 
     Args:
       solver: the solver.
@@ -183,7 +183,7 @@ def iterate(
 
 
 def next_scheduled(done: int, every: int | None = None) -> int:
-    """Return the next iteration whose metrics are kept; it does not depend on where a run was stopped and resumed.
+    """Returns the next iteration whose metrics are kept; it does not depend on where a run was stopped and resumed.
 
     >>> next_scheduled(10), next_scheduled(12), next_scheduled(12, every=10)
     (11, 13, 20)
@@ -197,7 +197,7 @@ def next_scheduled(done: int, every: int | None = None) -> int:
 
 
 def is_scheduled(iterations: int, every: int | None = None) -> bool:
-    """Return whether metrics of this iteration are kept; others are shown, and kept only at the end of a run."""
+    """Returns whether metrics of this iteration are kept; others are shown, and kept only at the end of a run."""
     return iterations == 0 or next_scheduled(iterations - 1, every) == iterations
 
 

@@ -9,7 +9,7 @@ from gdlx.solvers.runs import driver
 
 
 def plot_convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metrics]], title: str) -> None:
-    """Write a plot with one line for each run, on logarithmic axes."""
+    """Writes a plot with one line for each run, on logarithmic axes."""
     import matplotlib.figure
 
     figure = matplotlib.figure.Figure(figsize=(9, 3.8), layout="constrained")

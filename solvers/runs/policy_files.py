@@ -132,14 +132,14 @@ def load_table_policy(path: pathlib.Path, game: game_spec.GameSpec, env: env.Env
 
 
 def require_policy(path: pathlib.Path) -> None:
-    """Raise PolicyFileError if a path cannot hold a policy."""
+    """Raises PolicyFileError if a path cannot hold a policy."""
     _format(path)
 
 
 def find_missing(
     path: pathlib.Path, game: game_spec.GameSpec, tree: game_tree.GameTree
 ) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return the information sets of each player that a file has no policy for, and that are played uniformly.
+    """Returns the information sets of each player that a file has no policy for, and that are played uniformly.
 
     Policies of an unrolled game have all of them.
     """
@@ -168,21 +168,21 @@ def _mark_listed(table: "_Table", player: game_tree.Player) -> tabular_policies.
 
 
 def policy_path(path: pathlib.Path) -> pathlib.Path:
-    """Return the file that holds the probabilities: `path`, or the one in a result folder."""
+    """Returns the file that holds the probabilities: `path`, or the one in a result folder."""
     return path if path.suffix.lower() in SUFFIXES else path / result_folder.POLICY
 
 
 def require_same_rules(
     folder: pathlib.Path, solved: result_folder.Config, game: game_spec.GameSpec, digest: str
 ) -> None:
-    """Raise PolicyFileError if a result was solved with other rules than the game has now, whose digest is `digest`."""
+    """Raises PolicyFileError if a result was solved with other rules than now, whose digest is `digest`."""
     if solved.digest != digest:
         other = "" if solved.game.spec == game.spec else f", those of {solved.game.spec}"
         raise PolicyFileError(f"{folder} was solved with other rules than {game.spec} has now{other}; solve it again")
 
 
 def _format(path: pathlib.Path) -> str:
-    """Return `folder`, or the suffix of a file."""
+    """Returns `folder`, or the suffix of a file."""
     if not path.exists():
         raise PolicyFileError(f"{path} does not exist: {ACCEPTED_FORMATS}")
     if path.is_dir():
@@ -207,7 +207,7 @@ def _folder_of_state_policy(path: pathlib.Path) -> pathlib.Path:
 
 @contextlib.contextmanager
 def _explained(path: pathlib.Path, game: game_spec.GameSpec, player: str | None) -> Iterator[None]:
-    """Add the file and the game to errors."""
+    """Adds the file and the game to errors."""
     whose = game.spec if player is None else f"{player} in {game.spec}"
     try:
         yield
@@ -302,7 +302,7 @@ class TableRows(NamedTuple):
 
 
 def read_tree_policies(path: pathlib.Path, tree: game_tree.GameTree) -> tabular_policies.Policies:
-    """Read the policies of an unrolled game from its .npz file."""
+    """Reads the policies of an unrolled game from its .npz file."""
     arrays = result_folder.read_arrays(path)
     if len(arrays) != len(tree.players):
         raise PolicyFileError(
@@ -312,7 +312,7 @@ def read_tree_policies(path: pathlib.Path, tree: game_tree.GameTree) -> tabular_
 
 
 def read_table_rows(path: pathlib.Path, num_actions: int) -> TableRows:
-    """Read the rows of a hash table from an .npz file, without rebuilding the table, which takes seconds."""
+    """Reads the rows of a hash table from an .npz file, without rebuilding the table, which takes seconds."""
     arrays = result_folder.read_arrays(path)
     try:
         keys, probability = arrays
@@ -328,7 +328,7 @@ def read_table_rows(path: pathlib.Path, num_actions: int) -> TableRows:
 
 
 def read_table_policy(path: pathlib.Path, num_actions: int) -> table_policy.TablePolicy:
-    """Read a hash table from an .npz file."""
+    """Reads a hash table from an .npz file."""
     return table_policy.from_arrays(*read_table_rows(path, num_actions))
 
 
@@ -394,7 +394,7 @@ class _Table(NamedTuple):
         return policy_tables.from_json(tree, self.parsed, partial=True)
 
     def require(self, name: str) -> None:
-        """Raise if the table does not contain a player: it would silently play uniformly."""
+        """Raises if the table does not contain a player: it would silently play uniformly."""
         if self.parsed is None:
             named = {str(row.get("player")) for row in self.entries}
         else:

@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 
 def rows(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) -> Iterator[Row]:
-    """Yield the rows of the policy table, player by player in order of time.
+    """Yields the rows of the policy table, player by player in order of time.
 
     >>> import gdlx
     >>> solution = gdlx.solve("biased_rps", "lp")
@@ -52,7 +52,7 @@ def rows(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) 
 
 
 def to_csv(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) -> str:
-    """Return the policy table as CSV."""
+    """Returns the policy table as CSV."""
     file = io.StringIO(newline="")
     table = csv.writer(file, lineterminator="\n")
     table.writerow(Row._fields)
@@ -61,7 +61,7 @@ def to_csv(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]
 
 
 def from_csv(tree: game_tree.GameTree, text: str, *, partial: bool = False) -> tabular_policies.Policies:
-    """Read policies from CSV with at least the columns player, information_set, action and probability.
+    """Reads policies from CSV with at least the columns player, information_set, action and probability.
 
     In older tables the column of actions is called option.
 
@@ -94,7 +94,7 @@ def _columns(names: Sequence[str]) -> tuple[str, str, str, str]:
 
 
 def to_json(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) -> dict[str, Any]:
-    """Return an object for `json.dumps`: for every player its information sets in order of time."""
+    """Returns an object for `json.dumps`: for every player its information sets in order of time."""
     table: dict[str, list[dict[str, Any]]] = {player.name: [] for player in tree.players}
     for (name, step, label), actions in itertools.groupby(rows(tree, policies), lambda row: row[:3]):
         chosen = {row.action: row.probability for row in actions}
@@ -103,12 +103,12 @@ def to_json(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy
 
 
 def from_json(tree: game_tree.GameTree, table: Any, *, partial: bool = False) -> tabular_policies.Policies:
-    """Read policies from an object as `to_json` returns it, or did in older versions, except the name of the game."""
+    """Reads policies from an object as `to_json` returns it, or did in older versions, except the name of the game."""
     return _from_actions(tree, _json_actions(table), partial)
 
 
 def from_json_sparse(tree: game_tree.GameTree, table: Any) -> tuple[tabular_policies.Policy, ...]:
-    """Read policies as `from_json` does a partial table; information sets that it omits have NaN."""
+    """Reads policies as `from_json` does a partial table; information sets that it omits have NaN."""
     return _from_actions(tree, _json_actions(table), "sparse")
 
 
@@ -135,7 +135,7 @@ def _from_actions(
     actions: Iterable[tuple[str, Any, Any, Any, Any]],
     partial: bool | Literal["sparse"],
 ) -> tabular_policies.Policies:
-    """Build policies from (place in the file, player, information set, action, probability) in any order."""
+    """Builds policies from (place in the file, player, information set, action, probability) in any order."""
     players = {player.name: player for player in tree.players}
     decisions = {name: {label: n for n, label in enumerate(player.labels)} for name, player in players.items()}
     policies = {name: np.full(player.sequences, np.nan) for name, player in players.items()}
@@ -212,7 +212,7 @@ ActionProbabilities = Sequence[tuple[int, float]] | Mapping[int, float]
 
 
 def information_state_strings(player: game_tree.Player) -> list[str]:
-    """Return OpenSpiel's information state strings [I], of its own games or of `bridges.open_spiel_game`."""
+    """Returns OpenSpiel's information state strings [I], of its own games or of `bridges.open_spiel_game`."""
     if not isinstance(player.views, game_tree.InfosetTree):
         return [player.views[view] for view in player.view.tolist()]
     trail = player.views
@@ -237,7 +237,7 @@ def information_state_strings(player: game_tree.Player) -> list[str]:
 def to_open_spiel_table(
     tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]
 ) -> dict[str, list[tuple[int, float]]]:
-    """Return a dictionary from information states to action probabilities, as `pyspiel.TabularPolicy` takes it.
+    """Returns a dictionary from information states to action probabilities, as `pyspiel.TabularPolicy` takes it.
 
     Information states with a single legal action are omitted.
 
@@ -258,7 +258,7 @@ def to_open_spiel_table(
 
 
 def to_open_spiel(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy], game: Any) -> Any:
-    """Return an `open_spiel.python.policy.TabularPolicy` of an OpenSpiel game.
+    """Returns an `open_spiel.python.policy.TabularPolicy` of an OpenSpiel game.
 
     `game` is the one that `envs.bridges.open_spiel_tree` unrolled, or that `envs.bridges.open_spiel_game` built from a
     GDL game.
@@ -278,7 +278,7 @@ def to_open_spiel(tree: game_tree.GameTree, policies: Sequence[tabular_policies.
 
 
 def from_open_spiel(tree: game_tree.GameTree, policy: Any) -> tabular_policies.Policies:
-    """Read policies from OpenSpiel's TabularPolicy, of Python or C++, or from a table of `to_open_spiel_table`."""
+    """Reads policies from OpenSpiel's TabularPolicy, of Python or C++, or from a table of `to_open_spiel_table`."""
     table: Mapping[str, ActionProbabilities]
     if isinstance(policy, Mapping):
         table = policy

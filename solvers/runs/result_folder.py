@@ -101,7 +101,7 @@ class Config:
         return self.algorithm.needs == "rules"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the content of config.json."""
+        """Returns the content of config.json."""
         return {
             "format": _FORMAT,
             "game": self.game._asdict(),
@@ -124,7 +124,7 @@ class Config:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the packages that a result may depend on."""
+    """Returns the versions of the packages that a result may depend on."""
     return {
         "gdlx": gdlx.__version__,
         "jax": jax.__version__,
@@ -134,7 +134,7 @@ def versions() -> dict[str, str]:
 
 
 def folder_name(game: str) -> str:
-    """Return a folder name for a game.
+    """Returns a folder name for a game.
 
     >>> folder_name("goofspiel:cards=4")
     'goofspiel_cards=4'
@@ -151,7 +151,7 @@ def is_rulesheet_path(game: str) -> bool:
 
 
 def create_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path:
-    """Create a new folder: results/leduc_poker/dcfr, then dcfr-2, dcfr-3, .."""
+    """Creates a new folder: results/leduc_poker/dcfr, then dcfr-2, dcfr-3, .."""
     parent = root / folder_name(game)
     number = 1
     while True:
@@ -165,7 +165,7 @@ def create_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path
 
 
 def create_for_solution(folder: pathlib.Path) -> None:
-    """Create a folder for a solution that is saved as a whole; it may exist with an earlier one.
+    """Creates a folder for a solution that is saved as a whole; it may exist with an earlier one.
 
     Raises:
       ResultError: it holds anything else.
@@ -181,7 +181,7 @@ def create_for_solution(folder: pathlib.Path) -> None:
 
 
 def discard(folder: pathlib.Path) -> None:
-    """Remove a new folder in which nothing was solved."""
+    """Removes a new folder in which nothing was solved."""
     for name in (CONFIG, METRICS, MODEL, LOCK):
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # it holds other files
@@ -228,7 +228,7 @@ def encode_config(config: Config) -> bytes:
 
 
 def write_config_json(folder: pathlib.Path, content: Mapping[str, Any]) -> None:
-    """Write a config.json with this content, as `Config.to_json` returns it."""
+    """Writes a config.json with this content, as `Config.to_json` returns it."""
     atomic_files.write_atomically(folder / CONFIG, _encode_json(content))
 
 
@@ -237,7 +237,7 @@ def _encode_json(content: Mapping[str, Any]) -> bytes:
 
 
 def read_config(folder: pathlib.Path) -> Config:
-    """Read config.json of a result folder.
+    """Reads config.json of a result folder.
 
     Raises:
       ResultError: the folder does not hold a result, or the file is damaged.
@@ -267,7 +267,7 @@ def _say_why_not(folder: pathlib.Path) -> str:
 
 
 def read_config_json(folder: pathlib.Path) -> dict[str, Any]:
-    """Read config.json of a folder, unchecked but for being an object."""
+    """Reads config.json of a folder, unchecked but for being an object."""
     saved = bounded_files.read_json(folder / CONFIG)
     if not isinstance(saved, dict):
         raise bounded_files.FileError("it is not an object", _RESTORE, str(folder / CONFIG))
@@ -275,7 +275,7 @@ def read_config_json(folder: pathlib.Path) -> dict[str, Any]:
 
 
 def parse_game(saved: Any) -> game_spec.GameSpec:
-    """Parse the game of a config.json; raise ValueError or TypeError if a field has another type than it needs."""
+    """Parses the game of a config.json; raises ValueError or TypeError if a field has another type than it needs."""
     game = game_spec.GameSpec(**saved)
     if not isinstance(game.spec, str) or not game.spec or "\0" in game.spec:
         raise ValueError("its game is not a name")
@@ -328,7 +328,7 @@ def write_metrics(folder: pathlib.Path, names: Sequence[str], metrics: Sequence[
 
 
 def encode_metrics(names: Sequence[str], metrics: Sequence[driver.Metrics]) -> bytes:
-    """Return the content of metrics.csv, for players of these names."""
+    """Returns the content of metrics.csv, for players of these names."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = [f"{metric}_{name}" for metric in ("value", "improvement", "value_error") for name in names]
@@ -346,7 +346,7 @@ def encode_metrics(names: Sequence[str], metrics: Sequence[driver.Metrics]) -> b
 
 
 def read_metrics(folder: pathlib.Path, players: int) -> list[driver.Metrics]:
-    """Read metrics.csv of a result folder; [] if there is none."""
+    """Reads metrics.csv of a result folder; [] if there is none."""
     try:
         with explain_damage(folder / METRICS):
             head, *rows = bounded_files.read_csv(folder / METRICS) or [[]]
@@ -357,7 +357,7 @@ def read_metrics(folder: pathlib.Path, players: int) -> list[driver.Metrics]:
 
 
 def first_player_column(head: Sequence[str]) -> int:
-    """Return the first column of players in metrics.csv, whose older versions have no column for NashConv.
+    """Returns the first column of players in metrics.csv, whose older versions have no column for NashConv.
 
     >>> first_player_column(["iterations", "seconds", "exploitability", "samples", "load", "value_x", "gain_x"])
     5
@@ -399,7 +399,7 @@ def write_checkpoint(folder: pathlib.Path, state: Any, seconds: float) -> None:
 
 
 def read_checkpoint(folder: pathlib.Path, like: _State) -> tuple[_State, float]:
-    """Read a state of the same shapes and types as `like`, and the seconds spent so far."""
+    """Reads a state of the same shapes and types as `like`, and the seconds spent so far."""
     arrays = read_arrays(folder / CHECKPOINT)
     if not arrays or arrays[0].shape != ():
         raise ResultError(f"{folder / CHECKPOINT} is not a checkpoint; remove it and solve again")
@@ -416,14 +416,14 @@ def _write_arrays(path: pathlib.Path, arrays: Sequence[Any]) -> None:
 
 
 def encode_arrays(arrays: Sequence[Any]) -> bytes:
-    """Return the bytes of an .npz file, as `write_policy` writes it."""
+    """Returns the bytes of an .npz file, as `write_policy` writes it."""
     file = io.BytesIO()
     np.savez(file, *arrays)
     return file.getvalue()
 
 
 def read_arrays(path: pathlib.Path) -> list[Any]:
-    """Read the arrays of an .npz file of a result folder.
+    """Reads the arrays of an .npz file of a result folder.
 
     Raises:
       ResultError: there is no such file, or it is damaged.

@@ -22,7 +22,7 @@ MeasuredTask = tasks.TreeTask | tasks.StateTask
 
 
 def make_solver(task: tasks.Task, algorithm: algorithms.Algorithm) -> AnySolver:
-    """Build the solver of an iterative algorithm on a game.
+    """Builds the solver of an iterative algorithm on a game.
 
     Raises:
       UnknownAlgorithmError: the algorithm needs another kind of task.
@@ -86,7 +86,7 @@ class Run:
         return f"Run({self.task.game.spec}, {self.algorithm.name}: {iterations:,} iterations{folder})"
 
     def _resume(self, folder: pathlib.Path) -> None:
-        """Restore the state and the metrics from a result folder."""
+        """Restores the state and the metrics from a result folder."""
         saved, self.seconds = result_folder.read_checkpoint(folder, self.solver.to_checkpoint(self.state))
         self.state = self.solver.from_checkpoint(saved)
         earlier = result_folder.read_metrics(folder, len(self.task.players))
@@ -111,7 +111,7 @@ class Run:
             yield snapshot
 
     def iterate_metrics(self, stop: driver.StopCondition, every: int | None = None) -> Iterator[driver.Metrics]:
-        """Yield the metrics of `snapshots`."""
+        """Yields the metrics of `snapshots`."""
         for snapshot in self.snapshots(stop, every):
             yield snapshot.metrics
 
@@ -126,7 +126,7 @@ class Run:
         return self.solver.unplayable(self.state)
 
     def save(self) -> None:
-        """Write the metrics so far and a checkpoint."""
+        """Writes the metrics so far and a checkpoint."""
         begun = time.monotonic()
         if self.folder is not None:  # metrics first: those of iterations after the checkpoint are dropped by a resume
             result_folder.write_metrics(self.folder, self.task.players, self.metrics)
@@ -136,7 +136,7 @@ class Run:
             self._pause = _CHECKPOINT_PAUSE * spent
 
     def finish(self, *, write_plot: bool = True) -> solution.Solution:
-        """Save and return the solution so far."""
+        """Saves and returns the solution so far."""
         self.state = self.solver.latest(self.state)
         policies = self.solver.policies(self.state)
         if self.metrics:
@@ -189,7 +189,7 @@ class DirectRun:
         self._result: DirectResult | None = None
 
     def iterate_metrics(self, stop: driver.StopCondition, every: int | None = None) -> Iterator[driver.Metrics]:
-        """Solve, and yield the metrics. `stop` and `every` are ignored."""
+        """Solves, and yields the metrics. `stop` and `every` are ignored."""
         del stop, every
         self._result = self._find()
         metrics = self.task.metrics(self._result.policies)
@@ -201,7 +201,7 @@ class DirectRun:
         return {} if self._result is None else self._result.facts
 
     def finish(self, *, write_plot: bool = True) -> solution.Solution:
-        """Save and return the solution. `write_plot` is ignored: there is one measurement."""
+        """Saves and returns the solution. `write_plot` is ignored: there is one measurement."""
         del write_plot
         if self._result is None:
             raise RuntimeError("call `iterate_metrics` before `finish`")
@@ -227,7 +227,7 @@ def start_run(
     checkpoint_seconds: float = 10.0,
     direct_solver: Callable[[], DirectResult] | None = None,
 ) -> AnyRun:
-    """Start the run of any kind of algorithm. `direct_solver` is for algorithms that need a network."""
+    """Starts the run of any kind of algorithm. `direct_solver` is for algorithms that need a network."""
     if not algorithm.is_direct:
         return Run(task, algorithm, folder, resume=resume, interval=checkpoint_seconds)
     match task, algorithm.kind:
@@ -263,7 +263,7 @@ def _by_backward_induction(task: tasks.StateTask) -> DirectResult:
 def solve_exactly(
     task: tasks.Task, algorithm: algorithms.Algorithm, folder: pathlib.Path | None = None
 ) -> solution.Solution:
-    """Solve by linear programming or backward induction."""
+    """Solves by linear programming or backward induction."""
     run = start_run(task, algorithm, folder)
     list(run.iterate_metrics(driver.StopCondition()))
     return run.finish()
@@ -272,7 +272,7 @@ def solve_exactly(
 def make_stop_condition(
     task: tasks.Task, iterations: int | None, seconds: float | None, target: float | str | None
 ) -> driver.StopCondition:
-    """Build a stop condition, with a relative target in payoff units of the task."""
+    """Builds a stop condition, with a relative target in payoff units of the task."""
     low, high = task.payoff_range
     if target is not None and not task.is_measured_exactly:
         raise driver.StopError(
@@ -283,7 +283,7 @@ def make_stop_condition(
 
 
 def make_config(task: tasks.Task, algorithm: algorithms.Algorithm) -> result_folder.Config:
-    """Build the config of a run, as config.json records it."""
+    """Builds the config of a run, as config.json records it."""
     is_double = jax.numpy.result_type(float) == np.float64
     return result_folder.Config(
         task.game, task.digest, algorithm, is_double, task.opponent_model, symmetries=not task.tree.is_whole

@@ -109,7 +109,7 @@ class TableSolver(solver.Solver[table_state.TableState]):
         return after
 
     def latest(self, state: table_state.TableState) -> table_state.TableState:
-        """Return the last valid state: `state` was donated if a later call of `advance` was interrupted."""
+        """Returns the last valid state: `state` was donated if a later call of `advance` was interrupted."""
         return state if self._latest is None else self._latest
 
     def measure(self, state: table_state.TableState, seconds: float) -> driver.Metrics:
@@ -125,7 +125,7 @@ class TableSolver(solver.Solver[table_state.TableState]):
         return metrics._replace(samples=iterations * self.config.batch * len(self.task.players), load=load)
 
     def _require_finite(self, state: table_state.TableState) -> None:
-        """Raise if numbers overflowed. In a large table this takes as long as some iterations, so `measure` skips it
+        """Raises if numbers overflowed. In a large table this takes as long as some iterations, so `measure` skips it
         at times; `to_checkpoint` never does."""
         begun = time.monotonic()
         is_finite = bool(_is_finite(state))
@@ -154,14 +154,14 @@ class TableSolver(solver.Solver[table_state.TableState]):
             )
 
     def dropped_visits(self, state: table_state.TableState) -> int:
-        """Return the visits of the last iteration that were dropped because the table was full."""
+        """Returns the visits of the last iteration that were dropped because the table was full."""
         return int(state.dropped_visits)
 
     def unplayable(self, state: table_state.TableState) -> int:
         return int(state.abnormal.unplayable)
 
     def with_value(self, state: table_state.TableState, metrics: driver.Metrics) -> driver.Metrics:
-        """Estimate the value by matches where it is not known exactly."""
+        """Estimates the value by matches where it is not known exactly."""
         return (
             metrics if metrics.value else metrics_from_matches(self.task, self.algorithm, self.policy(state), metrics)
         )
@@ -173,15 +173,15 @@ class TableSolver(solver.Solver[table_state.TableState]):
         result_folder.write_table_policy(folder, self.policy(state))
 
     def policy(self, state: table_state.TableState) -> table_policy.TablePolicy:
-        """Return the average policies as a hash table."""
+        """Returns the average policies as a hash table."""
         return table_policy.average_policy(state, self._settings.minimiser)
 
     def policies(self, state: table_state.TableState) -> tabular_policies.Policies:
-        """Return the average policies at the information sets of the task's tree."""
+        """Returns the average policies at the information sets of the task's tree."""
         return table_policy.to_tabular(self.policy(state), self.task.env, self.task.tree)[0]
 
     def to_checkpoint(self, state: table_state.TableState) -> table_state.TableState:
-        """Return the state as on a single device."""
+        """Returns the state as on a single device."""
         self._require_finite(state)
         averages = state.averages
         if self._loop.devices > 1:
@@ -199,20 +199,20 @@ class TableSolver(solver.Solver[table_state.TableState]):
 
 
 def default_devices() -> tuple[jax.Device, ...]:
-    """Return the devices that a solver uses: all accelerators, or one CPU."""
+    """Returns the devices that a solver uses: all accelerators, or one CPU."""
     local = jax.local_devices()
     return tuple(local[:1] if local[0].platform == "cpu" else local)
 
 
 def memory_budget() -> float:
-    """Return the bytes that tables and trajectories may use."""
+    """Returns the bytes that tables and trajectories may use."""
     return _MEMORY_FRACTION * (machine.machine_memory_bytes() or _DEFAULT_MEMORY_BYTES)
 
 
 def estimate_value(
     task: tasks.TableTask, policy: table_policy.TablePolicy, seed: int, max_steps: int
 ) -> table_policy.MatchScores:
-    """Estimate the expected payoffs of a policy by matches.
+    """Estimates the expected payoffs of a policy by matches.
 
     Raises:
       TableError: a match is longer than the capacity for joint actions.
@@ -231,7 +231,7 @@ def metrics_from_matches(
     policy: table_policy.TablePolicy,
     last: driver.Metrics,
 ) -> driver.Metrics:
-    """Return metrics with values that are estimated by matches."""
+    """Returns metrics with values that are estimated by matches."""
     sampling = algorithm.sampling_config
     scores = estimate_value(task, policy, sampling.seed, sampling.max_steps)
     return last._replace(value=scores.mean, value_error=scores.error)

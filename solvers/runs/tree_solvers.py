@@ -49,7 +49,7 @@ def advance(
 def _evaluate_average(
     game: sequence_form.SequenceForm, state: cfr.CfrState
 ) -> tuple[best_response.Evaluation, jax.Array]:
-    """Evaluate the average, and check that all numbers are finite: regret matching would hide those that are not."""
+    """Evaluates the average, and checks that all numbers are finite: regret matching would hide those that are not."""
     return best_response.evaluate_average(game, state), _is_finite(
         (state.regret, state.cumulative_plan, state.recent_sum, state.realization_plan)
     )
@@ -95,13 +95,13 @@ class FullSolver(solver.Solver[cfr.CfrState]):
 
 
 def to_default_precision(settings: Any) -> Any:
-    """Convert numbers to the default precision of jax."""
+    """Converts numbers to the default precision of jax."""
     dtype = jnp.result_type(float)
     return jax.tree.map(lambda x: np.asarray(x, dtype), settings)
 
 
 def make_sample_settings(algorithm: algorithms.Algorithm) -> mccfr.MccfrSettings:
-    """Build the traced settings of an algorithm that samples."""
+    """Builds the traced settings of an algorithm that samples."""
     sampling = algorithm.sampling_config
     average_strategy = None
     if sampling.scheme == "average-strategy":
@@ -113,7 +113,7 @@ def make_sample_settings(algorithm: algorithms.Algorithm) -> mccfr.MccfrSettings
 
 
 def make_sampler(form: sampling_form.SamplingForm, drawn: algorithms.SamplingConfig, game: str) -> mccfr.Sampler:
-    """Build the sampler of an unrolled game.
+    """Builds the sampler of an unrolled game.
 
     Raises:
       BatchSizeError: the batch is too large.

@@ -120,7 +120,7 @@ def compute_belief(
     budget: BeliefBudget = _DEFAULT_BUDGET,
     seed: int = 0,
 ) -> Belief:
-    """Compute the belief over states that are consistent with a player's view.
+    """Computes the belief over states that are consistent with a player's view.
 
     Args:
       game: The game, in lockstep batches.
@@ -198,7 +198,7 @@ class BeliefTracker:
         self._sampled, self.view = self._advance_particles(after), after
 
     def belief(self) -> Belief:
-        """Return the current belief."""
+        """Returns the current belief."""
         if self._sampled is None:
             active, weights, histories, log_likelihood, tried = self._exact
             report = Report(
@@ -235,7 +235,7 @@ class BeliefTracker:
         return particles
 
     def _restart_particles(self, view: history.ActionObservationHistory, size: int) -> particle_filter.Particles | None:
-        """Draw particles from the last exact belief and filter by all events since; None if no game is consistent."""
+        """Draws particles from the last exact belief and filters by all events since; None if no game is consistent."""
         random = np.random.default_rng((seeds.non_negative(self._seed), self._enumerated, self._begun))
         chosen = random.permutation(systematic_resample(self._exact.weights, size, random))
         log_likelihood = jnp.full(1, self._exact.log_likelihood, jnp.float32)
@@ -272,7 +272,7 @@ _filter = jax.jit(particle_filter.step, static_argnames="game")
 
 
 def systematic_resample(weights: enumeration.Floats, count: int, random: np.random.Generator) -> enumeration.Ints:
-    """Return int32[count] indices, each as often as expected by its weight, to within 1 (systematic resampling)."""
+    """Returns int32[count] indices, each as often as expected by its weight, to within 1 (systematic resampling)."""
     cumulative = np.cumsum(weights)
     points = (np.arange(count) + random.random()) * (cumulative[-1] / count)
     indices: enumeration.Ints = np.searchsorted(cumulative, points, side="right").astype(np.int32)
@@ -280,7 +280,7 @@ def systematic_resample(weights: enumeration.Floats, count: int, random: np.rand
 
 
 def _is_consistent(seen: enumeration.Snapshot, view: history.ActionObservationHistory) -> npt.NDArray[np.bool_]:
-    """Return which lanes are consistent with the view: the player's information is the same."""
+    """Returns which lanes are consistent with the view: the player's information is the same."""
     return np.asarray((seen.keys[:, view.player] == view.keys[-1][:, None]).all(axis=0))
 
 
@@ -291,7 +291,7 @@ def _enumerate_step(
     view: history.ActionObservationHistory,
     most: int,
 ) -> _Exact | None:
-    """Advance an exact belief by the last event of the view; None if there are more than `most` joint actions."""
+    """Advances an exact belief by the last event of the view; None if there are more than `most` joint actions."""
     forced = {view.player: view.events[-1].move}
     snapshot_before = enumeration.take_snapshot(game, before.active)
     count = int(enumeration.count_joint_actions(snapshot_before, forced).sum())
@@ -325,7 +325,7 @@ def _policy(
     legal: npt.NDArray[np.bool_],
     player: int,
 ) -> enumeration.Floats:
-    """Return a player's policy [A, N] in the active lanes."""
+    """Returns a player's policy [A, N] in the active lanes."""
     uniform: enumeration.Floats = legal / np.maximum(legal.sum(axis=0), 1)
     if policies is None:
         return uniform
@@ -366,7 +366,7 @@ def _sampled_belief(game: packed_env.PackedEnv, games: packed_env.PackedState, c
 
 
 def effective_sample_size(weights: enumeration.Floats) -> float:
-    """Return (sum of weights)^2 / sum of weights^2: n for n equal weights, 1 if one has all.
+    """Returns (sum of weights)^2 / sum of weights^2: n for n equal weights, 1 if one has all.
 
     >>> effective_sample_size(np.full(4, 0.25)), effective_sample_size(np.array([1.0, 0.0]))
     (4.0, 1.0)

@@ -51,13 +51,13 @@ class JointActions(NamedTuple):
 
 
 def start(game: packed_env.PackedEnv) -> ActiveGames:
-    """Return one game in the initial state."""
+    """Returns one game in the initial state."""
     with jax.enable_x64(False):
         return ActiveGames(game.start(_SIZES[0]), np.zeros(1, np.int32))
 
 
 def take_snapshot(game: packed_env.PackedEnv, active: ActiveGames) -> Snapshot:
-    """Copy the active lanes to the host."""
+    """Copies the active lanes to the host."""
     games, lanes = jax.device_get(active.games), active.lanes
     words = games.rows.shape[1]
     rows = (games.rows[:, lanes % words] >> (lanes // words).astype(np.uint32)) & np.uint32(1)
@@ -73,13 +73,13 @@ def take_snapshot(game: packed_env.PackedEnv, active: ActiveGames) -> Snapshot:
 
 
 def select_lanes(seen: Snapshot, chosen: npt.NDArray[np.int64]) -> Snapshot:
-    """Select lanes of a snapshot by index."""
+    """Selects lanes of a snapshot by index."""
     selected: Snapshot = jax.tree.map(lambda part: part[..., chosen], seen)
     return selected
 
 
 def allowed_actions(seen: Snapshot, forced: Mapping[int, int]) -> npt.NDArray[np.bool_]:
-    """Return the legal actions [P, A, N]; for players with a forced action only that one."""
+    """Returns the legal actions [P, A, N]; for players with a forced action only that one."""
     allowed = seen.legal.copy()
     for player, action in forced.items():
         others = np.arange(allowed.shape[1]) != action
@@ -88,13 +88,13 @@ def allowed_actions(seen: Snapshot, forced: Mapping[int, int]) -> npt.NDArray[np
 
 
 def count_joint_actions(seen: Snapshot, forced: Mapping[int, int]) -> npt.NDArray[np.int64]:
-    """Return the number of joint actions [N] of every lane, outcomes of chance included."""
+    """Returns the number of joint actions [N] of every lane, outcomes of chance included."""
     counts = allowed_actions(seen, forced).sum(axis=1, dtype=np.int64).prod(axis=0) * seen.outcomes
     return np.where(seen.ended, 0, counts)
 
 
 def enumerate_joint_actions(seen: Snapshot, forced: Mapping[int, int]) -> JointActions:
-    """Return all joint actions of all lanes that are not terminal, in lane order."""
+    """Returns all joint actions of all lanes that are not terminal, in lane order."""
     lanes = np.flatnonzero(~seen.ended)
     actions: list[npt.NDArray[np.int64]] = []
     for allowed in allowed_actions(seen, forced):
@@ -113,7 +113,7 @@ def enumerate_joint_actions(seen: Snapshot, forced: Mapping[int, int]) -> JointA
 
 
 def apply_joint_actions(game: packed_env.PackedEnv, active: ActiveGames, moves: JointActions) -> ActiveGames:
-    """Return the games after each of the joint actions."""
+    """Returns the games after each of the joint actions."""
     number = len(moves.parent)
     missing = padded_size(number) - number
     lanes = np.pad(active.lanes[moves.parent], (0, missing), mode="edge")
@@ -125,14 +125,14 @@ def apply_joint_actions(game: packed_env.PackedEnv, active: ActiveGames, moves: 
 
 
 def take(game: packed_env.PackedEnv, active: ActiveGames, chosen: Ints) -> packed_env.PackedState:
-    """Return the games at these indices among the active lanes."""
+    """Returns the games at these indices among the active lanes."""
     with jax.enable_x64(False):
         games: packed_env.PackedState = _take_lanes(game, active.games, active.lanes[chosen])
     return games
 
 
 def padded_size(number: int) -> int:
-    """Return the number of lanes for `number` games."""
+    """Returns the number of lanes for `number` games."""
     return next(lanes for lanes in _SIZES if lanes >= number)
 
 

@@ -32,7 +32,7 @@ class Particles(NamedTuple):
 
 
 def start(game: packed_env.PackedEnv, groups: int, size: int) -> Particles:
-    """Return `groups` groups of `size` games in the initial state.
+    """Returns `groups` groups of `size` games in the initial state.
 
     Raises:
       ValueError: If `size` is not between 1 and MAX_PARTICLES.
@@ -52,7 +52,7 @@ def step(
     actions: jax.Array,
     keys: tuple[jax.Array, jax.Array],
 ) -> tuple[Particles, jax.Array]:
-    """Take one joint action and resample.
+    """Takes one joint action and resamples.
 
     Args:
       game: The game.
@@ -87,7 +87,7 @@ def _sample_joint_actions(
     player: jax.Array | int,
     actions: jax.Array,
 ) -> jax.Array:
-    """Return the joint actions int32[P, G N]."""
+    """Returns the joint actions int32[P, G N]."""
     games = particles.games
     player_actions = jnp.repeat(actions, games.batch // actions.shape[0])
     # In groups without consistent games the action may be illegal; any legal one will do.
@@ -105,7 +105,7 @@ def _sample_joint_actions(
 
 
 def resample_lanes(agrees: jax.Array, offset: jax.Array, turn: jax.Array) -> jax.Array:
-    """Return int32[G, N], the lanes that replace each lane: only consistent ones (`agrees`, bool[G, N]), equally often.
+    """Returns int32[G, N], the lanes replacing each lane: only consistent ones (`agrees`, bool[G, N]), equally often.
 
     `offset` and `turn` are random float32[G] in [0, 1). A group without consistent lanes is not changed.
     """

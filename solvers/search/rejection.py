@@ -35,7 +35,7 @@ def sample_batches(
     size: int,
     seed: int,
 ) -> Iterator[AcceptedGames]:
-    """Yield the accepted games after each batch, without end; `size` is the number of requested games."""
+    """Yields the accepted games after each batch, without end; `size` is the number of requested games."""
     capacity = max(_MIN_STEPS, 2 ** view.step.bit_length())
     actions = np.zeros(capacity, np.int32)
     actions[: view.step] = [event.move for event in view.events]
@@ -75,7 +75,7 @@ def _play_batch(
     *,
     player: int,
 ) -> tuple[_Pool, jax.Array]:
-    """Play a batch; return the pool with its accepted games, and their number."""
+    """Plays a batch; returns the pool with its accepted games, and their number."""
     players = game.env.num_players
     Carry = tuple[jax.Array, packed_env.PackedState, rng.Streams, jax.Array]
 

@@ -40,7 +40,7 @@ def play_to_end(game: packed_env.PackedEnv, start: Carry, steps: int) -> tuple[p
 def mean_payoffs(
     game: packed_env.PackedEnv, games: packed_env.PackedState, key: jax.Array, rounds: jax.Array, *, steps: int
 ) -> jax.Array:
-    """Return the mean payoffs float32[P, B] of `rounds` rollouts from each game; unfinished rollouts count as 0."""
+    """Returns the mean payoffs float32[P, B] of `rounds` rollouts from each game; unfinished rollouts count as 0."""
     zero = jnp.zeros((), jnp.int32)
 
     def play(_: jax.Array, carry: tuple[jax.Array, rng.Streams]) -> tuple[jax.Array, rng.Streams]:
@@ -63,7 +63,7 @@ def payoffs_by_first_action(
     player: int,
     steps: int,
 ) -> tuple[jax.Array, jax.Array]:
-    """Return int32[A, B] and float32[A, B]: how often each action came first, and the sum of the player's payoffs then.
+    """Returns int32[A, B] and float32[A, B]: how often each action came first, and the sum of its payoffs then.
 
     Round n of game b begins with the action of rank n + b, so that all come equally often.
     """

@@ -79,7 +79,7 @@ def build_subtree(
     limits: SubtreeLimits,
     key: jax.Array,
 ) -> Subtree | None:
-    """Build a tree of at most `depth` joint actions and `limits.nodes` nodes; None if not one joint action fits."""
+    """Builds a tree of at most `depth` joint actions and `limits.nodes` nodes; None if not one joint action fits."""
     players = game.env.num_players
     first = np.zeros((players, len(weights)), np.int32)
     moves = enumeration.JointActions(
@@ -114,7 +114,7 @@ def _leaf_values(
     limits: SubtreeLimits,
     key: jax.Array,
 ) -> Floats:
-    """Return the payoffs float64[P, N] of the last level: exact at terminals, else estimated."""
+    """Returns the payoffs float64[P, N] of the last level: exact at terminals, else estimated."""
     if seen.ended.all():
         return seen.payoff.astype(np.float64)
     if limits.values is not None:
@@ -156,13 +156,13 @@ class SubtreeSolver:
         self.cumulative_policy = [np.zeros(infosets.legal.shape) for infosets in tree.infosets]  # P x [I, A]
 
     def iterate(self) -> None:
-        """Run one alternating iteration."""
+        """Runs one alternating iteration."""
         self.iterations += 1
         for player in range(len(self.tree.infosets)):
             self._update(player)
 
     def average_policy(self, player: int, key: int) -> Floats | None:
-        """Return the policy [A] at the information set with this key, or None if it is not in the tree.
+        """Returns the policy [A] at the information set with this key, or None if it is not in the tree.
 
         This is the current policy where the average has no weight.
         """
@@ -177,7 +177,7 @@ class SubtreeSolver:
         return match_regrets(self.regret[player], self.tree.infosets[player].legal)
 
     def _update(self, player: int) -> None:
-        """Compute the counterfactual values of one player, and update its regrets and average."""
+        """Computes the counterfactual values of one player, and updates its regrets and average."""
         levels, legal = self.tree.levels, self.tree.infosets[player].legal
         policies = [self._policy(number) for number in range(len(self.tree.infosets))]
         flat = [np.append(policy.ravel(), 1.0) for policy in policies]
@@ -230,7 +230,7 @@ class SubtreeSolver:
 
 
 def match_regrets(regret: Floats, legal: npt.NDArray[np.bool_]) -> Floats:
-    """Return policies [I, A] in proportion to regrets, which must not be negative; uniform where all are 0."""
+    """Returns policies [I, A] in proportion to regrets, which must not be negative; uniform where all are 0."""
     total = regret.sum(axis=1, keepdims=True)
     uniform: Floats = legal / np.maximum(legal.sum(axis=1, keepdims=True), 1)
     return np.where(total > 0, regret / np.where(total > 0, total, 1), uniform)

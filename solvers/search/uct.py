@@ -71,7 +71,7 @@ class _Descent(NamedTuple):
 
 
 def init(game: packed_env.PackedEnv, bits: int) -> Trees:
-    """Return empty trees; 2^bits is the capacity for nodes of all trees together."""
+    """Returns empty trees; 2^bits is the capacity for nodes of all trees together."""
     players, shape = range(game.env.num_players), (2**bits + 1, max(1, game.env.num_actions))
     return Trees(
         hash_table.init(bits),
@@ -82,7 +82,7 @@ def init(game: packed_env.PackedEnv, bits: int) -> Trees:
 
 
 def node_bytes(game: packed_env.PackedEnv) -> int:
-    """Return the memory of one node."""
+    """Returns the memory of one node."""
     return 8 * (1 + game.env.num_players * max(1, game.env.num_actions))
 
 
@@ -118,7 +118,7 @@ def search(
 def root_statistics(
     game: packed_env.PackedEnv, trees: Trees, roots: packed_env.PackedState, *, player: int
 ) -> RootStatistics:
-    """Return a player's statistics at the roots; 0 where the root is not in the table."""
+    """Returns a player's statistics at the roots; 0 where the root is not in the table."""
     statistics: RootStatistics = _root_statistics(game, trees, roots)[player]
     return statistics
 
@@ -127,7 +127,7 @@ def root_statistics(
 def _root_statistics(
     game: packed_env.PackedEnv, trees: Trees, roots: packed_env.PackedState
 ) -> tuple[RootStatistics, ...]:
-    """Return the statistics of all players, so that one program serves all of them."""
+    """Returns the statistics of all players, so that one program serves all of them."""
     row = hash_table.lookup(trees.table, node_keys(game, roots))
     parts = zip(trees.counts, trees.totals, strict=True)
     return tuple(
@@ -136,7 +136,7 @@ def _root_statistics(
 
 
 def node_keys(game: packed_env.PackedEnv, games: packed_env.PackedState) -> tuple[jax.Array, jax.Array]:
-    """Return two words uint32[K]: the key of game k's state as a node of tree k."""
+    """Returns two words uint32[K]: the key of game k's state as a node of tree k."""
     tree = jnp.arange(games.batch, dtype=jnp.uint32)
     return info_key.extend_words(game.state_keys(games), (tree, tree ^ _SALT))
 
@@ -197,7 +197,7 @@ def _descend(
 def _select_actions(
     trees: Trees, row: jax.Array, keys: tuple[jax.Array, jax.Array], legal: jax.Array, exploration: jax.Array
 ) -> jax.Array:
-    """Return the actions int32[P, K] of all players at these nodes; `legal` is bool[P, A, K]."""
+    """Returns the actions int32[P, K] of all players at these nodes; `legal` is bool[P, A, K]."""
     counts = [table_rows.gather(table, row) for table in trees.counts]
     visits = jnp.sum(counts[0], axis=0)
     joint, in_turn = uct_order.nth_joint_action(legal, visits, keys)

@@ -16,7 +16,7 @@ MAX_JOINT_ACTIONS = 2**16
 
 
 def _primes(count: int) -> list[int]:
-    """Return primes above MAX_JOINT_ACTIONS, far apart."""
+    """Returns primes above MAX_JOINT_ACTIONS, far apart."""
     numbers = itertools.count(MAX_JOINT_ACTIONS + 1, 2)
     primes: list[int] = []
     for number in numbers:
@@ -33,7 +33,7 @@ PRIMES = np.array(_primes(32), np.uint32)
 
 
 def nth_joint_action(legal: jax.Array, n: jax.Array, keys: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """Return the number of joint actions int32[K], and the n-th of them int32[P, K].
+    """Returns the number of joint actions int32[K], and the n-th of them int32[P, K].
 
     `legal` is bool[P, A, K], `n` is int32[K], `keys` are two words uint32[K] of the nodes.
     """

@@ -223,7 +223,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: pathlib.Path, monkeypat
 
 
 def change(*keys: Any) -> Callable[[Any], None]:
-    """Set the value at a path of keys to the last argument."""
+    """Sets the value at a path of keys to the last argument."""
 
     def apply(data: Any) -> None:
         for key in keys[:-2]:

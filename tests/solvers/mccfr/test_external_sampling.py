@@ -44,7 +44,7 @@ def sampled_values(
     player: int,
     **sizes: Any,
 ) -> Values:
-    """Return the estimates of a batch, and for every level with packing whether there were too few slots."""
+    """Returns the estimates of a batch, and for every level with packing whether there were too few slots."""
     is_short: list[jax.Array] = []
 
     def packed(counts: jax.Array, most: int, slots: int, draw: jax.Array) -> lane_packing.Children:
@@ -196,7 +196,7 @@ def children_of(counts: list[int]) -> list[tuple[int, int]]:
 
 
 def children_in_slots(children: lane_packing.Children, lanes: int) -> list[tuple[int, int]]:
-    """Return lane and rank of the children in active slots."""
+    """Returns lane and rank of the children in active slots."""
     parent = lane_packing.gather_from_parents(children, jnp.arange(lanes))
     pairs = zip(np.asarray(parent).tolist(), np.asarray(children.rank).tolist(), strict=True)
     return [pair for pair, is_active in zip(pairs, np.asarray(children.is_active), strict=True) if is_active]

@@ -27,7 +27,7 @@ def _step(game: env.Env) -> Any:
 
 
 def view_of(game: env.Env, player: int, steps: int, seed: int = 0) -> history.ActionObservationHistory:
-    """Return a player's view of a random match after `steps` steps that is not over."""
+    """Returns a player's view of a random match after `steps` steps that is not over."""
     rng, step = np.random.default_rng(seed), _step(game)
     for _ in range(500):
         key = jax.random.key(int(rng.integers(2**31)))
@@ -99,7 +99,7 @@ def test_search_finds_the_equilibrium_at_the_infoset_of_a_match(card: str, share
 
 
 def facing_a_bet(game: env.Env, card: str) -> history.ActionObservationHistory:
-    """Return a view of the second player of kuhn_poker with this card, after the first player has bet."""
+    """Returns a view of the second player of kuhn_poker with this card, after the first player has bet."""
     for seed in range(500):
         view = view_of(game, 1, 3, seed)
         text = " ".join(view.step_texts())

@@ -65,7 +65,7 @@ class SameDraws:
 
 
 def _chooser(form: sampling_form.SamplingForm, slot: sampling_form.ChoiceSlot) -> int:
-    """Return the player that acts in a slot; in these games it is the same at all nodes."""
+    """Returns the player that acts in a slot; in these games it is the same at all nodes."""
     columns = np.unique(np.asarray(slot.column))[:-1]
     (chooser,) = [
         n
@@ -157,7 +157,7 @@ def test_baselines_leave_regrets_unbiased(game: str) -> None:
 
 
 def wild_values(known: tables.RandomTable, updates: Sequence[tables.Update]) -> state_baselines.StateBaselines:
-    """Return random baselines for all states that updates meet; some are unknown."""
+    """Returns random baselines for all states that updates meet; some are unknown."""
     state = known.state._replace(
         baselines=state_baselines.init(known.packed.env.num_players, known.packed.env.num_actions, 9)
     )
@@ -219,7 +219,7 @@ def test_trajectories_longer_than_max_steps() -> None:
 
 
 def sheet_of(tmp_path: pathlib.Path, goals: str) -> str:
-    """Write a rulesheet with one simultaneous choice and these goals; return its path."""
+    """Writes a rulesheet with one simultaneous choice and these goals; returns its path."""
     sheet = tmp_path / "choice.gdl"
     sheet.write_text(
         "(role left) (role right) (init open) (move yes) (move no)\n"

@@ -78,7 +78,7 @@ Chosen = dict[tuple[int, bytes], npt.NDArray[np.float64]]  # policies by player 
 def posterior(
     name: str, view: history.ActionObservationHistory, policies: Chosen | None = None
 ) -> tuple[dict[Identity, float], float]:
-    """Return the probabilities of all states consistent with a view, and of the view given the player's actions."""
+    """Returns the probabilities of all states consistent with a view, and of the view given the player's actions."""
     weights_by_identity: dict[Identity, float] = collections.defaultdict(float)
 
     def visit(match: Match, weight: float) -> None:
@@ -107,7 +107,7 @@ def posterior(
 
 
 def count_histories(name: str, view: history.ActionObservationHistory) -> int:
-    """Return the number of histories that a player cannot distinguish from its own, by recursion over single games."""
+    """Returns the number of histories that a player cannot distinguish from its own, by recursion over single games."""
 
     def visit(match: Match) -> int:
         own_view = match.views[view.player]
@@ -140,7 +140,7 @@ def summed(game: packed_env.PackedEnv, belief: beliefs.Belief) -> dict[Identity,
 
 
 def p_value(exact: dict[Identity, float], counts: dict[Identity, int]) -> float:
-    """Return the p-value of the counts by a chi-square test; improbable states are pooled."""
+    """Returns the p-value of the counts by a chi-square test; improbable states are pooled."""
     assert set(counts) <= set(exact)
     number = sum(counts.values())
     expected, seen = [0.0], [0]
@@ -156,7 +156,7 @@ def p_value(exact: dict[Identity, float], counts: dict[Identity, int]) -> float:
 
 @functools.cache
 def skewed(name: str) -> tuple[table_policy.TablePolicy, Chosen]:
-    """Return policies that differ between information sets, as a table and for the recursion."""
+    """Returns policies that differ between information sets, as a table and for the recursion."""
     tree, game, rng = samples.load_tree(name), lanes_of(name).env, np.random.default_rng(1)
     keys, chosen = [], []
     by_key: Chosen = {}

@@ -36,7 +36,7 @@ class Known(NamedTuple):
 
 @functools.cache
 def known(name: str, player: int) -> Known:
-    """Return random policies, and the weights of all histories under them."""
+    """Returns random policies, and the weights of all histories under them."""
     game, tree = gdlx.make(name), samples.load_tree(name)
     rng = np.random.default_rng(1)
     policies = tuple(
@@ -98,7 +98,7 @@ def filtered(
 
 
 def informative_paths(game_beliefs: Known) -> list[Path]:
-    """Return paths with histories of different weight, the longest first."""
+    """Returns paths with histories of different weight, the longest first."""
     paths = [path for path, belief in game_beliefs.beliefs.items() if len({round(w, 9) for w in belief.values()}) > 1]
     return sorted(paths, key=lambda path: (len(path), len(game_beliefs.beliefs[path])), reverse=True)
 

@@ -63,7 +63,7 @@ class Plain:
         self.seen: Counts = {}
 
     def play(self, draws: Any, most: int) -> int:
-        """Run one iteration with the random numbers [T, P + 1]; return its number of steps."""
+        """Runs one iteration with the random numbers [T, P + 1]; returns its number of steps."""
         registers, path, inside = self.env.propnet.initial.tobytes(), [], True
         for step in range(most):
             position = self.nodes.position(registers)
@@ -176,7 +176,7 @@ TRACE = "rprprprprprprpsrps"
 
 
 def shares(trees: uct.Trees, roots: packed_env.PackedState) -> list[list[float]]:
-    """Return the visit percentages of rock, paper and scissors for both players."""
+    """Returns the visit percentages of rock, paper and scissors for both players."""
     game = lanes_of("biased_rps")
     percentages = []
     for player in range(2):
