@@ -47,7 +47,7 @@ def constants(relation: str, numbers: Iterable[int]) -> str:
     return kif.facts(relation, ((n, place) for n in numbers for place in digits(n, places(0, n))))
 
 
-def counter(name: str, last: int, tick: str = "") -> str:
+def counter(name: str, last: int, tick: str = "", of: str = "") -> str:
     """Returns rules of the fluents `(NAME ?i)`: a number that starts at 0 and grows by one in every step.
 
     It counts to `last`, where the game should end (see `reached`).
@@ -56,38 +56,55 @@ def counter(name: str, last: int, tick: str = "") -> str:
       name: Name of the fluents, a plural.
       last: The number to which it counts.
       tick: A literal that holds in the steps that count; every step does without it.
+      of: A variable of `tick`, such as `?p`: then `(NAME ?p ?i)` is a number for each of its values.
     """
-    counts = f"(<= ({name}_carry 1)\n    {tick})" if tick else f"({name}_carry 1)"
+    key = f"{of} " if of else ""
+    counts = f"(<= ({name}_carry {key}1)\n    {tick})" if tick else f"({name}_carry 1)"
     return f"""
-; {name.capitalize()} are counted in binary: the sum of all ?i of which ({name} ?i) is true.
+; {name.capitalize()} are counted in binary: the sum of all ?i of which ({name} {key}?i) is true.
 
 {_doubling(name, places(0, last))}
 
 {counts}
 
-(<= ({name}_carry ?j)
-    ({name}_carry ?i)
-    (true ({name} ?i))
+(<= ({name}_carry {key}?j)
+    ({name}_carry {key}?i)
+    (true ({name} {key}?i))
     ({name}_doubled ?i ?j))
 
-(<= (next ({name} ?i))
-    (true ({name} ?i))
-    (not ({name}_carry ?i)))
+(<= (next ({name} {key}?i))
+    (true ({name} {key}?i))
+    (not ({name}_carry {key}?i)))
 
-(<= (next ({name} ?i))
-    ({name}_carry ?i)
-    (not (true ({name} ?i))))
+(<= (next ({name} {key}?i))
+    ({name}_carry {key}?i)
+    (not (true ({name} {key}?i))))
 """
 
 
-def reached(name: str, last: int) -> str:
+def reached(name: str, last: int, of: str = "") -> str:
     """Returns literals that hold when a counter has reached `last`, the first number that has all of its places.
 
     >>> print(reached("rounds", 5))
     (true (rounds 1))
         (true (rounds 4))
     """
-    return "\n    ".join(f"(true ({name} {place}))" for place in digits(last, places(0, last)))
+    key = f"{of} " if of else ""
+    return "\n    ".join(f"(true ({name} {key}{place}))" for place in digits(last, places(0, last)))
+
+
+def equals(name: str, number: int, last: int, of: str = "") -> str:
+    """Returns literals that hold when a counter that counts to `last` is at a number.
+
+    >>> print(equals("rounds", 1, 3))
+    (true (rounds 1))
+        (not (true (rounds 2)))
+    """
+    key = f"{of} " if of else ""
+    within = places(0, last)
+    held = digits(number, within)
+    atoms = {place: f"(true ({name} {key}{place}))" for place in within}
+    return "\n    ".join(atom if place in held else f"(not {atom})" for place, atom in atoms.items())
 
 
 def account(name: str, lowest: int, highest: int, amount: str, adds: str, subtracts: str) -> str:

@@ -1,6 +1,6 @@
 """Smallest, the game of the smallest unique number."""
 
-from gdlx.propnet.library import game, kif, sources
+from gdlx.propnet.library import binary, game, kif, sources
 
 _POINTS = 10
 
@@ -17,22 +17,21 @@ def _build(players: int, numbers: int, target: int, steps: int) -> str:
         ),
         kif.values("role", (f"player{i}" for i in range(1, players + 1))),
         kif.values("number", range(1, numbers + 1)),
-        kif.successors(0, max(numbers, most, steps)),
-        "; Wins, and the points they are worth.",
-        kif.facts("worth", ((n, n * _POINTS) for n in range(most + 1))),
+        kif.successors(1, numbers),
         _RULES,
-        f"(<= terminal\n    (true (wins ?p {most})))",
-        f"(<= terminal\n    (true (round {steps})))",
-        _GOAL,
+        binary.counter("wins", most, "(scores ?p)", of="?p"),
+        binary.counter("rounds", steps),
+        "; The end.",
+        f"(<= terminal\n    (role ?p)\n    {binary.reached('wins', most, of='?p')})",
+        f"(<= terminal\n    {binary.reached('rounds', steps)})",
+        *(
+            f"(<= (goal ?p {n * _POINTS})\n    (role ?p)\n    {binary.equals('wins', n, most, of='?p')})"
+            for n in range(most + 1)
+        ),
     )
 
 
 _RULES = """
-(init (round 0))
-
-(<= (init (wins ?p 0))
-    (role ?p))
-
 ; A round.
 
 (<= (legal ?p (say ?n))
@@ -61,27 +60,6 @@ _RULES = """
     (does ?p (say ?n))
     (unique ?n)
     (not (unique_below ?n)))
-
-(<= (next (wins ?p ?n))
-    (true (wins ?p ?m))
-    (succ ?m ?n)
-    (scores ?p))
-
-(<= (next (wins ?p ?n))
-    (true (wins ?p ?n))
-    (not (scores ?p)))
-
-(<= (next (round ?n))
-    (true (round ?m))
-    (succ ?m ?n))
-
-; The end.
-"""
-
-_GOAL = """
-(<= (goal ?p ?g)
-    (true (wins ?p ?n))
-    (worth ?n ?g))
 """
 
 GAME = game.Game(
