@@ -91,7 +91,7 @@ class Piece:
     """Some of the histories before a choice. Axes: N histories, W words."""
 
     def __init__(self, rows: Words, live: Sequence[int], begin: int, end: int) -> None:
-        """Take histories `begin` to `end` of the rows [L, ..] of live nodes; `begin` is a multiple of 64."""
+        """Takes histories `begin` to `end` of the rows [L, ..] of live nodes; `begin` is a multiple of 64."""
         self.begin, self.size = begin, end - begin
         words = rows[:, begin // 64 : -(-end // 64)]
         self.words = {2 * node: row for node, row in zip(live, words, strict=True)}

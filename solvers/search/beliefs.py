@@ -1,21 +1,24 @@
 """Beliefs: the distribution over states of a match, conditional on one player's action-observation history.
 
 The other players are assumed to follow known policies, uniform by default; the player's own actions are fixed. The
-states that are consistent with the history then have probabilities, which three methods compute or sample:
+states that are consistent with the history then have probabilities, which several methods compute or sample:
 
 - enumeration: all joint actions of the others and of chance, step by step, with exact weights. Equal states in which
   all players have the same information are merged;
+- what the observations of the whole match leave open (`observed_histories`): listed, sampled with guidance, or found by
+  a SAT solver;
 - particles: sampled games, resampled in every step from those that are consistent (`particle_filter`);
 - rejection: games sampled from the initial state, of which the consistent ones are accepted (`rejection`).
 
 A `BeliefTracker` follows one match: it enumerates while the joint actions of a step are few enough, then continues with
-particles drawn from its last exact belief. The `likelihood` of a report means the same for all methods: the probability
-of the player's observations, given its own actions. Rejection accepts that fraction of its games.
+what the observations leave open. The `likelihood` of a report means the same for all methods: the probability of the
+player's observations, given its own actions. Rejection accepts that fraction of its games.
 """
 
+import dataclasses
 import itertools
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,66 +27,21 @@ import numpy.typing as npt
 
 from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history
-from gdlx.propnet.common import errors, seeds
+from gdlx.propnet.common import seeds
+from gdlx.propnet.observations import observation_circuit, plausible_moves, unit_propagation
 from gdlx.solvers.mccfr import table_policy
-from gdlx.solvers.search import enumeration, particle_filter, rejection
+from gdlx.solvers.search import belief_report, enumeration, observed_histories, particle_filter, rejection
 
-BeliefMethod = Literal["auto", "enumerate", "particles", "rejection"]
-_TREMBLE = 1e-6  # uniform fraction mixed into policies: an action of probability 0 must not make a match impossible
 _MORE = 8  # factor on the number of particles after none was consistent
 
-
-class ImpossiblePerceptsError(errors.UserError, ValueError):
-    """Percepts that are impossible under the rules."""
-
-
-class TooManyStatesError(errors.UserError, ValueError):
-    """More joint actions in a step than enumeration is allowed to consider."""
-
-
-class NoConsistentStateError(errors.UserError, RuntimeError):
-    """Sampling did not find a consistent state. One may exist."""
-
-
-class BeliefBudget(NamedTuple):
-    """Limits on the work of computing a belief."""
-
-    size: int = 1_024  # games to sample
-    states: int = 2**12  # maximal number of joint actions of a step to enumerate
-    tries: int = 2**20  # maximal number of games that sampling starts
-
+BeliefMethod = belief_report.BeliefMethod
+BeliefBudget = belief_report.BeliefBudget
+Report = belief_report.Report
+ImpossiblePerceptsError = belief_report.ImpossiblePerceptsError
+TooManyStatesError = belief_report.TooManyStatesError
+NoConsistentStateError = belief_report.NoConsistentStateError
 
 _DEFAULT_BUDGET = BeliefBudget()
-
-
-class Report(NamedTuple):
-    """How a belief was computed. `tried` counts joint actions of the last step for enumeration, else games started.
-
-    Attributes:
-      method: How the states were found.
-      requested: Games that were asked for; for enumeration, the states that there are.
-      tried: What was looked at.
-      accepted: How many of those were consistent.
-      likelihood: The probability of the player's observations, given its own actions.
-      histories: How many histories are consistent, exactly; None if they were not counted.
-      distinct: Distinct states with the information of all players in the belief.
-      complete: Whether these are all there are.
-      effective_sample_size: (sum of weights)^2 / sum of weights^2, over distinct states. Far below `requested` it
-        shows that a sampled belief has collapsed.
-    """
-
-    method: BeliefMethod
-    requested: int
-    tried: int
-    accepted: int
-    likelihood: float
-    histories: int | None = None
-    distinct: int = 0
-    complete: bool = False
-    effective_sample_size: float = 0.0
-
-    def __str__(self) -> str:
-        return f"{self.method}: {self.accepted:,} of {self.tried:,}, probability {self.likelihood:.3g}"
 
 
 class Belief(NamedTuple):
@@ -126,7 +84,9 @@ def compute_belief(
       game: The game, in lockstep batches.
       view: The player's action-observation history.
       policies: Policies of the other players; uniform if None.
-      method: Enumeration, particles or rejection; "auto" enumerates until that exceeds the budget, then uses particles.
+      method: "auto" enumerates until that exceeds the budget, then lists or samples what the observations leave open,
+        and at last asks a SAT solver; "guided" samples, "sat" only asks. A filter of "particles" and "rejection" do not
+        look ahead. The report tells what was done.
       budget: Limits on the work.
       seed: Seed of the sampling methods.
 
@@ -153,7 +113,7 @@ class BeliefTracker:
         view: history.ActionObservationHistory,
         policies: table_policy.TablePolicies | None = None,
         *,
-        method: Literal["auto", "enumerate", "particles"] = "auto",
+        method: BeliefMethod = "auto",
         budget: BeliefBudget = _DEFAULT_BUDGET,
         seed: int = 0,
     ) -> None:
@@ -164,9 +124,11 @@ class BeliefTracker:
         self.view = history.ActionObservationHistory(view.game, view.player, view.first)
         start = enumeration.start(game)
         if not _is_consistent(enumeration.take_snapshot(game, start), self.view).all():
-            raise ImpossiblePerceptsError(_wrong_start_message(game, self.view))
+            raise ImpossiblePerceptsError(belief_report.wrong_start_message(game, self.view))
         self._exact = _Exact(start, np.ones(1), np.ones(1, object), 0.0, 1)  # after the last enumerated step
         self._enumerated = 0  # number of enumerated events
+        self._plausible: plausible_moves.PlausibleMoves | None = None
+        self._found: tuple[int, Belief] | None = None  # the step and what was found
         self._sampled: particle_filter.Particles | None = None
         self._accepted = 0
         self._begun = 0
@@ -180,13 +142,13 @@ class BeliefTracker:
     def observe(self, event: history.Event) -> None:
         """Process the event of one joint action. An error does not change the belief."""
         if event.move not in self.view.legal:
-            raise ImpossiblePerceptsError(_wrong_move_message(self.view, event))
+            raise ImpossiblePerceptsError(belief_report.wrong_move_message(self.view, event))
         after = self.view.after(event)
-        if self._method != "particles" and self._enumerated == self.view.step:
+        if self._method in ("auto", "enumerate") and self._enumerated == self.view.step:
             exact = _enumerate_step(self._game, self._exact, self._policies, after, self._budget.states)
             if exact is not None:
                 if not len(exact.weights):
-                    raise ImpossiblePerceptsError(_impossible_message(self.view, event))
+                    raise ImpossiblePerceptsError(belief_report.impossible_message(self.view, event))
                 self._exact, self._enumerated, self.view = exact, after.step, after
                 return
             if self._method == "enumerate":
@@ -195,28 +157,59 @@ class BeliefTracker:
                     f"possibilities for {after.game.players[after.player]}; sample particles instead, or allow more "
                     "states"
                 )
-        self._sampled, self.view = self._advance_particles(after), after
+        if self._method != "particles":
+            try:
+                self._plausible = observed_histories.infer(self._plausible, after)
+            except observation_circuit.ObservationTooLargeError:
+                self._method = "particles"
+            except unit_propagation.ContradictionError:
+                self._plausible = None  # inferred again from the view before
+                raise ImpossiblePerceptsError(belief_report.impossible_message(self.view, event)) from None
+        if self._method == "particles":
+            self._sampled = self._advance_particles(after)
+        self.view = after
 
     def belief(self) -> Belief:
-        """Returns the current belief."""
-        if self._sampled is None:
-            active, weights, histories, log_likelihood, tried = self._exact
-            report = Report(
-                "enumerate",
-                requested=len(weights),
-                tried=tried,
-                accepted=len(weights),
-                likelihood=math.exp(log_likelihood),
-                histories=int(histories.sum()),
-                distinct=len(weights),
-                complete=True,
-                effective_sample_size=effective_sample_size(weights),
-            )
-            return Belief(active.games, active.lanes, weights, report)
+        """Returns the current belief.
+
+        Raises:
+          ImpossiblePerceptsError: If it is proved only now that the rules do not allow the observations.
+          NoConsistentStateError: If no consistent state was found.
+        """
+        if self._enumerated < self.view.step and self._method != "particles":
+            if self._found is None or self._found[0] != self.view.step:
+                self._found = self.view.step, self._find_histories()
+            if self._enumerated < self.view.step:
+                return self._found[1]
+        if self._sampled is None or self._enumerated == self.view.step:
+            return _exact_belief(self._exact)
         games = self._sampled.games
         likelihood = math.exp(float(self._sampled.log_likelihood[0]))
         report = Report("particles", self._budget.size, self._begun, self._accepted, likelihood)
-        return _sampled_belief(self._game, games, games.batch, report)
+        lanes = np.arange(games.batch, dtype=np.int32)
+        return _with_sample_size(self._game, Belief(games, lanes, np.full(games.batch, 1 / games.batch), report))
+
+    def _find_histories(self) -> Belief:
+        """The belief from what the observations leave open; if it is exact, enumeration continues from it."""
+        assert self._plausible is not None
+        random = np.random.default_rng((seeds.non_negative(self._seed), self.view.step))
+        found = observed_histories.find_histories(
+            self._game, self.view.player, self._plausible, self._policies, self._budget, random, self._method
+        )
+        if found is None:
+            step = observed_histories.first_impossible_step(self.view, self._enumerated, self._budget)
+            before = dataclasses.replace(self.view, events=self.view.events[:step])
+            raise ImpossiblePerceptsError(belief_report.impossible_message(before, self.view.events[step]))
+        if not found.report.accepted:
+            tried = f"{found.report.tried:,} sampled histories"
+            raise NoConsistentStateError(belief_report.no_state_message(self.view, tried))
+        if found.report.complete and self._method == "auto":
+            ones = np.ones(len(found.weights), object)
+            self._exact = _merge(
+                self._game, found.active, found.weights, ones, found.log_likelihood, found.report.tried
+            )
+            self._enumerated = self.view.step
+        return _with_sample_size(self._game, Belief(*found.active, found.weights, found.report))
 
     def _advance_particles(self, view: history.ActionObservationHistory) -> particle_filter.Particles:
         """Filter by the last event; if no game is consistent, restart from the last exact step with more games."""
@@ -230,7 +223,7 @@ class BeliefTracker:
         while particles is None:
             size = min(_MORE * size, particle_filter.MAX_PARTICLES)
             if self._begun + size > started_before + self._budget.tries:
-                raise NoConsistentStateError(_no_state_message(view, self._begun))
+                raise NoConsistentStateError(belief_report.no_state_message(view, f"{self._begun:,} sampled games"))
             particles = self._restart_particles(view, size)
         return particles
 
@@ -303,38 +296,57 @@ def _enumerate_step(
     weights = before.weights[moves.parent] * moves.share
     for player in range(game.env.num_players):
         if player != view.player:
-            chosen = _policy(policies, before.active, snapshot_before.legal[player], player)
+            chosen = observed_histories.policy_rows(policies, before.active, snapshot_before.legal[player], player)
             weights *= chosen[moves.actions[player], moves.parent]
     after = enumeration.apply_joint_actions(game, before.active, moves)
     snapshot = enumeration.take_snapshot(game, after)
     consistent = np.flatnonzero(_is_consistent(snapshot, view))
     if not len(consistent):
         return _Exact(after, np.zeros(0), np.zeros(0, object), -math.inf, count)
-    same = enumeration.merge_equal_states(enumeration.select_lanes(snapshot, consistent))
-    active = enumeration.ActiveGames(after.games, after.lanes[consistent[same.example]])
-    summed = same.sums(weights[consistent])
-    histories = np.zeros(same.size, object)
-    np.add.at(histories, same.number, before.histories[moves.parent[consistent]])
-    total = float(summed.sum())
-    return _Exact(active, summed / total, histories, before.log_likelihood + math.log(total), count)
+    active = enumeration.ActiveGames(after.games, after.lanes[consistent])
+    total = float(weights[consistent].sum())
+    return _merge(
+        game,
+        active,
+        weights[consistent] / total,
+        before.histories[moves.parent[consistent]],
+        before.log_likelihood + math.log(total),
+        count,
+        enumeration.select_lanes(snapshot, consistent),
+    )
 
 
-def _policy(
-    policies: table_policy.TablePolicies | None,
+def _merge(
+    game: packed_env.PackedEnv,
     active: enumeration.ActiveGames,
-    legal: npt.NDArray[np.bool_],
-    player: int,
-) -> enumeration.Floats:
-    """Returns a player's policy [A, N] in the active lanes."""
-    uniform: enumeration.Floats = legal / np.maximum(legal.sum(axis=0), 1)
-    if policies is None:
-        return uniform
-    with jax.enable_x64(False):
-        policy = np.asarray(_player_policy_jit(policies, active.games, player), np.float64)[:, active.lanes]
-    return policy + _TREMBLE * (uniform - policy)
+    weights: enumeration.Floats,
+    histories: enumeration.Counts,
+    log_likelihood: float,
+    tried: int,
+    snapshot: enumeration.Snapshot | None = None,
+) -> _Exact:
+    """Merges equal states of an exact belief; takes a snapshot of them if none is given."""
+    same = enumeration.merge_equal_states(snapshot or enumeration.take_snapshot(game, active))
+    counts = np.zeros(same.size, object)
+    np.add.at(counts, same.number, histories)
+    merged = enumeration.ActiveGames(active.games, active.lanes[same.example])
+    return _Exact(merged, same.sums(weights), counts, log_likelihood, tried)
 
 
-_player_policy_jit = jax.jit(table_policy.player_policy, static_argnames="number")
+def _exact_belief(exact: _Exact) -> Belief:
+    active, weights, histories, log_likelihood, tried = exact
+    report = Report(
+        "enumerate",
+        requested=len(weights),
+        tried=tried,
+        accepted=len(weights),
+        likelihood=math.exp(log_likelihood),
+        histories=int(histories.sum()),
+        distinct=len(weights),
+        complete=True,
+        effective_sample_size=effective_sample_size(weights),
+    )
+    return Belief(active.games, active.lanes, weights, report)
 
 
 def _sample_by_rejection(
@@ -351,18 +363,18 @@ def _sample_by_rejection(
         if accepted >= budget.size:
             break
     if not accepted:
-        raise NoConsistentStateError(_no_state_message(view, started))
+        raise NoConsistentStateError(belief_report.no_state_message(view, f"{started:,} sampled games"))
     report = Report("rejection", budget.size, started, accepted, accepted / started)
-    return _sampled_belief(game, games, min(accepted, budget.size), report)
+    count = min(accepted, budget.size)
+    return _with_sample_size(game, Belief(games, np.arange(count, dtype=np.int32), np.full(count, 1 / count), report))
 
 
-def _sampled_belief(game: packed_env.PackedEnv, games: packed_env.PackedState, count: int, report: Report) -> Belief:
-    """The belief of the first `count` games, equally probable, with the number of distinct ones in its report."""
-    active = enumeration.ActiveGames(games, np.arange(count, dtype=np.int32))
-    weights = np.full(count, 1 / count)
+def _with_sample_size(game: packed_env.PackedEnv, belief: Belief) -> Belief:
+    """The belief, with the number of distinct states and the effective sample size in its report."""
+    active = enumeration.ActiveGames(belief.games, belief.lanes)
     same = enumeration.merge_equal_states(enumeration.take_snapshot(game, active))
-    size = effective_sample_size(same.sums(weights))
-    return Belief(games, active.lanes, weights, report._replace(distinct=same.size, effective_sample_size=size))
+    size = effective_sample_size(same.sums(belief.weights))
+    return belief._replace(report=belief.report._replace(distinct=same.size, effective_sample_size=size))
 
 
 def effective_sample_size(weights: enumeration.Floats) -> float:
@@ -372,48 +384,3 @@ def effective_sample_size(weights: enumeration.Floats) -> float:
     (4.0, 1.0)
     """
     return float(weights.sum() ** 2 / np.square(weights).sum())
-
-
-def _describe_event(view: history.ActionObservationHistory, event: history.Event) -> str:
-    move, percepts = view.event_names(event)
-    perceived = ", ".join(percepts) or "nothing"
-    legal = ", ".join(view.game.propnet.players[view.player].moves[n] for n in event.legal)
-    return f"it did {move}, perceived {perceived}, and then {f'may {legal}' if legal else 'has no legal move'}"
-
-
-def _impossible_message(view: history.ActionObservationHistory, event: history.Event) -> str:
-    return (
-        f"the rules of {view.game.name} do not allow what was reported to {view.game.players[view.player]} after joint "
-        f"action {view.step + 1}: {_describe_event(view, event)}. All earlier events are consistent with the rules; "
-        "check that the match uses the same rules, and that no percepts were lost"
-    )
-
-
-def _wrong_move_message(view: history.ActionObservationHistory, event: history.Event) -> str:
-    role = view.game.propnet.players[view.player]
-    legal = ", ".join(role.moves[n] for n in view.legal) or "none"
-    return (
-        f"{role.name} cannot have done {role.moves[event.move]} in joint action {view.step + 1} of {view.game.name}: "
-        f"its legal moves were {legal}"
-    )
-
-
-def _wrong_start_message(game: packed_env.PackedEnv, view: history.ActionObservationHistory) -> str:
-    role = view.game.propnet.players[view.player]
-    reported = ", ".join(role.moves[n] for n in view.first) or "none"
-    return (
-        f"the legal moves reported to {role.name} before joint action 1 of {game.env.name} are {reported}, which "
-        "differs from the rules; check that the match uses the same rules"
-    )
-
-
-def _no_state_message(view: history.ActionObservationHistory, started: int) -> str:
-    return (
-        f"none of {started:,} sampled games of {view.game.name} is consistent with the history of "
-        f"{view.game.players[view.player]} after joint action {view.step} ({_last_event(view)}); this is improbable, "
-        "but was not found to be impossible. Sample more games, or allow enumeration more states"
-    )
-
-
-def _last_event(view: history.ActionObservationHistory) -> str:
-    return _describe_event(view, view.events[-1]) if view.events else "before the first move"

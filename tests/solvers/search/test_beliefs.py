@@ -1,12 +1,12 @@
 """Beliefs against posteriors by recursion over single games, and the errors for impossible percepts."""
 
 import collections
+import dataclasses
 import functools
 import itertools
 import math
 from typing import NamedTuple
 
-import jax
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -247,25 +247,70 @@ def test_particles_draw_from_the_posterior(case: Case) -> None:
     assert np.mean(likelihoods) == pytest.approx(total, abs=4 * np.std(likelihoods) / np.sqrt(FILTERS))
 
 
-def test_a_tracker_continues_with_particles_after_enumeration() -> None:
+@pytest.mark.parametrize(("way", "later"), [("auto", "enumerate"), ("guided", "guided"), ("sat", "sat")])
+def test_a_tracker_continues_with_what_observations_leave_open(
+    way: beliefs.BeliefMethod, later: beliefs.BeliefMethod
+) -> None:
     """Its belief equals that of a new tracker that processes all events at once."""
     name, game = "leduc_poker", lanes_of("leduc_poker")
     view = random_match(name, 7, 1).views[1]
     few = beliefs.BeliefBudget(size=256, states=10)
-    tracker = beliefs.BeliefTracker(game, view, budget=few)
-    methods = [
-        tracker.update(
-            history.ActionObservationHistory(view.game, view.player, view.first, view.events[:n])
-        ).report.method
-        for n in range(8)
-    ]
-    assert methods == sorted(methods)
-    assert set(methods) == {"enumerate", "particles"}
-    exact, _ = posterior(name, view)
-    assert set(identities(game, tracker.belief())) <= set(exact)
-    again = beliefs.compute_belief(game, view, budget=few)
-    same = jax.tree.map(np.array_equal, again.games, tracker.belief().games)
-    assert jax.tree.all(same)
+    tracker = beliefs.BeliefTracker(game, view, method=way, budget=few)
+    views = [history.ActionObservationHistory(view.game, view.player, view.first, view.events[:n]) for n in range(8)]
+    methods = [tracker.update(view).report.method for view in views]
+    assert methods[-1] == later
+    exact, total = posterior(name, view)
+    assert summed(game, tracker.belief()) == pytest.approx(exact, abs=0.1 if way == "guided" else 1e-9)
+    assert tracker.belief().report.likelihood == pytest.approx(total, rel=0.2 if way == "guided" else 1e-6)
+    again = beliefs.compute_belief(game, view, method=way, budget=few)
+    assert summed(game, again) == pytest.approx(summed(game, tracker.belief()), abs=0.1)
+
+
+@CASES
+@pytest.mark.parametrize("way", ["auto", "guided", "sat"])
+def test_what_observations_leave_open_has_the_posterior_weights(case: Case, way: beliefs.BeliefMethod) -> None:
+    """Also if the others play policies that differ everywhere: `auto` enumerates no step here."""
+    policies = skewed(case.name)[0] if case.is_skewed else None
+    budget = beliefs.BeliefBudget(size=4_096, states=1 if way == "auto" else 4_096, merged=2**16)
+    belief = beliefs.compute_belief(case.game, case.view, policies, method=way, budget=budget)
+    exact, total = case.posterior()
+    got = summed(case.game, belief)
+    assert set(got) <= set(exact)
+    assert got == pytest.approx(exact, abs=1e-5 if way == "sat" else 0.05)
+    assert belief.report.likelihood == pytest.approx(total, rel=1e-4 if way == "sat" else 0.1)
+    assert belief.report.complete == (way == "sat")
+    if way == "auto":
+        assert belief.report.histories == count_histories(case.name, case.view)
+
+
+def test_a_belief_that_is_only_sampled_by_a_solver_is_biased() -> None:
+    case = Case("blind_tictactoe", 2, 0, 0)
+    budget = beliefs.BeliefBudget(states=3)
+    report = beliefs.compute_belief(case.game, case.view, method="sat", budget=budget).report
+    assert (report.biased, report.complete, report.accepted) == (True, False, 3)
+    assert "biased" in str(report)
+
+
+def test_a_late_contradiction_names_the_joint_action(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Percepts that only search proves impossible; the belief before stays as it was."""
+    game, view = lanes_of("phantom_tictactoe"), random_match("phantom_tictactoe", 6, 26).views[1]
+    budget = beliefs.BeliefBudget(states=1)
+    tracker = beliefs.BeliefTracker(game, view, budget=budget)
+    tracker.update(dataclasses.replace(view, events=view.events[:5]))
+    before = tracker.belief().report
+    wrong = view.events[5]._replace(percepts=tuple(range(len(game.env.propnet.players[1].percepts))))
+    with pytest.raises(beliefs.ImpossiblePerceptsError, match="after joint action 6"):
+        tracker.observe(wrong)
+    assert tracker.belief().report == before
+    assert tracker.update(view).report.histories == 192
+
+
+def test_a_collapsed_sample_says_so() -> None:
+    report = beliefs.Report("particles", 1_024, 1_024, 1_024, 0.1, distinct=4, effective_sample_size=4.0)
+    assert report.collapsed
+    assert str(report).endswith("collapsed")
+    assert not report._replace(effective_sample_size=900.0).collapsed
+    assert not report._replace(complete=True).collapsed
 
 
 def test_particles_restart_with_more_if_none_is_consistent(monkeypatch: pytest.MonkeyPatch) -> None:
