@@ -179,8 +179,8 @@ def search(
     >>> from gdlx.envs import make_env
     >>> def uniform(infosets):
     ...     return infosets.legal / infosets.legal.sum(axis=1, keepdims=True)
-    >>> found = search(packed_env.PackedEnv(make_env.make("kuhn_poker")), uniform, "uniform", seconds=0.1, steps=8)
-    >>> found.bound.exploitability < 0.458 + 4 * found.bound.standard_error
+    >>> result = search(packed_env.PackedEnv(make_env.make("kuhn_poker")), uniform, "uniform", seconds=0.1, steps=8)
+    >>> result.bound.exploitability < 0.458 + 4 * result.bound.standard_error
     True
     """
     env, config = game.env, search_bounds.make_config(game, steps)

@@ -139,8 +139,9 @@ def test_any_batch(batch: int) -> None:
         assert jax.tree.all(jax.tree.map(np.array_equal, *both))
         assert not timestep.illegal.any()
         assert timestep.rewards.shape == (batch, 2)
-    assert game.info_key(states).shape == (batch, 2, 2)
-    assert game.observe(states, "infostate", player=1).shape == (batch, game.observation_size("infostate"))
+    keys, seen = jax.jit(lambda states: (game.info_key(states), game.observe(states, "infostate", player=1)))(states)
+    assert keys.shape == (batch, 2, 2)
+    assert seen.shape == (batch, game.observation_size("infostate"))
 
 
 def used(game: batched_env.BatchedEnv, states: batched_env.BatchedState) -> Any:
@@ -153,20 +154,27 @@ def test_games_that_end_start_again() -> None:
     """And the time step still has the state in which they ended."""
     env = gdlx.make("kuhn_poker")
     game = env.batched(200, track=("info_key", "window:2"))
-    step = jax.jit(game.step)
+
+    @jax.jit
+    def play(states: batched_env.BatchedState, key: jax.Array) -> Any:
+        keys = jax.random.split(key)
+        return game.step(states, gdlx.random_actions(keys[0], game.legal(states)), keys[1])
+
+    view = jax.jit(lambda states: (game.terminated(states), game.rewards(states), used(game, states)))
     states, key, ended = game.reset(), jax.random.key(0), 0
-    fresh = used(game, game.reset())
+    fresh = view(states)[2]
     for number in range(12):
-        keys = jax.random.split(jax.random.fold_in(key, number))
-        states, timestep = step(states, gdlx.random_actions(keys[0], game.legal(states)), keys[1])
+        states, timestep = play(states, jax.random.fold_in(key, number))
         over = np.asarray(timestep.terminated)
         ended += over.sum()
-        assert not game.terminated(states).any()
-        assert np.array_equal(game.terminated(timestep.final), over)
-        assert np.array_equal(game.rewards(timestep.final), timestep.rewards)
+        terminated, _, now_used = view(states)
+        assert not terminated.any()
+        terminated, rewards, _ = view(timestep.final)
+        assert np.array_equal(terminated, over)
+        assert np.array_equal(rewards, timestep.rewards)
         assert (np.asarray(timestep.rewards)[over] != 0).all()
         assert (np.asarray(timestep.rewards)[~over] == 0).all()
-        for now, first in zip(used(game, states), fresh, strict=True):
+        for now, first in zip(now_used, fresh, strict=True):
             assert np.array_equal(np.asarray(now)[..., over], np.asarray(first)[..., over])
     assert ended > 200
 
@@ -227,8 +235,9 @@ def test_choices_are_uniform(actions: int, form: str) -> None:
     else:
         words = np.where(masks, np.uint32(0xFFFFFFFF), np.uint32(0))[:, :, None]
         legal = action_words.LegalActions(jnp.asarray(np.repeat(words, lanes.words_for(batch), axis=2)), batch)
-        assert np.array_equal(legal.mask[:100], full[:100])
-        assert np.array_equal(legal.first().index[:100], np.broadcast_to(masks.argmax(axis=1), (100, 3)))
+        mask, first = jax.jit(lambda legal: (legal.mask[:100], legal.first().index[:100]))(legal)
+        assert np.array_equal(mask, full[:100])
+        assert np.array_equal(first, np.broadcast_to(masks.argmax(axis=1), (100, 3)))
         chosen = np.asarray(jax.jit(gdlx.random_actions)(key, legal).index)
     for player in range(2):
         counts, legal_count = np.bincount(chosen[:, player], minlength=actions), masks[player].sum()
@@ -360,9 +369,10 @@ def test_render() -> None:
     moves = np.tile([9, 9], (1_000, 1))
     states = game.reset()
     moves[:, 0] = np.arange(1_000) % 9
-    states, _ = game.step(states, jnp.asarray(moves))
+    states, _ = jax.jit(game.step)(states, jnp.asarray(moves))
+    masks = np.asarray(jax.jit(lambda states: game.legal(states).mask)(states))
     for number in (0, 31, 517, 999):
-        mask = np.asarray(game.legal(states).mask[number, 1])
+        mask = masks[number, 1]
         text = game.render(states, number)
         assert f"game {number:,} of 1,000" in text
         assert text.splitlines()[-1].count("(mark") == mask.sum() == 8
@@ -424,9 +434,17 @@ def test_two_deciders_in_a_game_that_only_seemed_to_be_turn_taking() -> None:
     turns = object.__new__(turn_based.TurnBasedBatch)
     object.__setattr__(turns, "batched", game)
     states = turns.reset()
-    after, timestep = turns.step(states, jnp.zeros(5, jnp.int32), jax.random.key(0))
+    step = jax.jit(lambda states: turns.step(states, jnp.zeros(5, jnp.int32), jax.random.key(0)))
+    after, timestep = step(states)
     assert timestep.illegal.tolist() == [[False, True]] * 5
     assert np.array_equal(used(game, after)[0], used(game, states)[0])
+
+
+@functools.partial(jax.jit, static_argnames="words")
+def both_ways(values: jax.Array, words: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Bits, the same packed again, and games side by side, as one program."""
+    bits = lanes.unpack(values)
+    return bits, lanes.pack(bits, words), lanes.unpack_games(values)
 
 
 @pytest.mark.parametrize("rows", [1, 20, 32, 70])
@@ -434,9 +452,9 @@ def test_two_deciders_in_a_game_that_only_seemed_to_be_turn_taking() -> None:
 def test_lanes(rows: int, words: int) -> None:
     """Packing is the inverse of unpacking, and games side by side are the transpose."""
     values = np.random.default_rng(rows).integers(0, 2**32, (rows, words), np.uint32)
-    bits = lanes.unpack(jnp.asarray(values))
-    assert np.array_equal(lanes.pack(bits, words), values)
-    assert np.array_equal(lanes.unpack_games(jnp.asarray(values)), np.asarray(bits).T != 0)
+    bits, packed, games = both_ways(jnp.asarray(values), words)
+    assert np.array_equal(packed, values)
+    assert np.array_equal(games, np.asarray(bits).T != 0)
     size = min(words, lanes.CHUNK_WORDS)
     for game in (0, 33 % (32 * words), 32 * words - 1):
         chunk, within = divmod(game, 32 * size)
