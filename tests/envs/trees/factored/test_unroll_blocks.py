@@ -16,7 +16,7 @@ from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
 from gdlx.solvers import infoset_values, tabular_policies
 from gdlx.solvers.exact import best_response, cfr, regret_matching
-from gdlx.tests.helpers import sheets
+from gdlx.tests.helpers import compare_trees, sheets
 
 # Each player tries cells of its own in secret; what happens to the world depends on both, and on chance.
 SECRETS = """
@@ -105,19 +105,6 @@ def _x64() -> Iterator[None]:
         yield
 
 
-def same_policy(blocks: game_tree.Player, plain: game_tree.Player, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """A random policy of a player of the plain tree, and the same one with the numbers of the tree in blocks."""
-    rng = np.random.default_rng(seed)
-    policy = tabular_policies.normalise(plain, rng.random(plain.sequences))
-    number = {label: n for n, label in enumerate(plain.labels)}
-    moved = np.ones(blocks.sequences)
-    for infoset, label in enumerate(blocks.labels):
-        there = number[label]
-        assert blocks.options(infoset) == plain.options(there)
-        moved[blocks.first[infoset] : blocks.first[infoset + 1]] = policy[plain.first[there] : plain.first[there + 1]]
-    return moved, policy
-
-
 @pytest.mark.parametrize("name", GAMES)
 def test_the_same_information_sets_and_terminals(name: str) -> None:
     blocks, plain = both(name)
@@ -141,7 +128,10 @@ def test_the_same_information_sets_and_terminals(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in GAMES if name != "over at once"])
 def test_the_same_values_and_best_responses(name: str) -> None:
     blocks, plain = both(name)
-    pairs = [same_policy(*players, seed=n) for n, players in enumerate(zip(blocks.players, plain.players, strict=True))]
+    pairs = [
+        compare_trees.same_policy(*players, seed=n)
+        for n, players in enumerate(zip(blocks.players, plain.players, strict=True))
+    ]
     values = []
     for tree, policies in ((blocks, [a for a, _ in pairs]), (plain, [b for _, b in pairs])):
         form, layouts = sequence_form.sequence_form(tree)
@@ -172,7 +162,10 @@ def test_cfr_is_the_same_iteration_by_iteration(name: str, alternating: bool) ->
 @pytest.mark.parametrize("name", ["phantom", "secrets", "three players"])
 def test_the_same_values_of_information_sets(name: str) -> None:
     blocks, plain = both(name)
-    pairs = [same_policy(*players, seed=n) for n, players in enumerate(zip(blocks.players, plain.players, strict=True))]
+    pairs = [
+        compare_trees.same_policy(*players, seed=n)
+        for n, players in enumerate(zip(blocks.players, plain.players, strict=True))
+    ]
     for number, (ours, theirs) in enumerate(zip(blocks.players, plain.players, strict=True)):
         tables = []
         for tree, player, policies in ((blocks, ours, [a for a, _ in pairs]), (plain, theirs, [b for _, b in pairs])):
