@@ -83,8 +83,8 @@ class _ProblemCollector:
                 first = int(np.argmax(without))
                 message = f"{role.name} has no legal move in a state that is not terminal"
                 self.note("unplayable-state", role.name, int(without.sum()), message, functools.partial(example, first))
-                true = unplayable.fluents(self.propnet, state[:, first])
-                self._hints.setdefault(role.name, unplayable.advise(self.propnet, role.name, true))
+                if role.name not in self._hints:
+                    self._hints[role.name] = unplayable.advise(self.propnet, role.name, state[:, first])
 
     def diagnostics(self) -> Iterator[diagnostics.Diagnostic]:
         for (code, role), (message, example) in self._first.items():

@@ -3,6 +3,7 @@
 `explain` says what to write, for every command alike; `find` looks for such a state by random play.
 """
 
+import itertools
 import re
 
 import numpy as np
@@ -30,32 +31,65 @@ def explain(propnet: propnet.PropNet, legal: Bools, state: Bools) -> str:
     true = fluents(propnet, state)
     shown = " ".join(true) or "(nothing true)"
     shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]} .."
-    advice = advise(propnet, stuck, true)
+    advice = advise(propnet, stuck, state)
     return (
         f"{stuck} has no legal move in a state of {propnet.name} that is not terminal: {shown}. "
         f"{advice[0].upper()}{advice[1:]}; `gdlx check --play {propnet.name}` shows the moves that lead there"
     )
 
 
-def advise(propnet: propnet.PropNet, stuck: str, true: list[str]) -> str:
-    """Says what to write for a role that is stuck in a state in which these fluents are true."""
+def advise(propnet: propnet.PropNet, stuck: str, state: Bools) -> str:
+    """Says what to write for a role that is stuck in a state [R]."""
+    rule = f"(<= (legal {stuck} noop) {_when(propnet, stuck, state)})"
+    return f"let {stuck} wait there, as in {rule}, or make the state terminal"
+
+
+def _when(propnet: propnet.PropNet, stuck: str, state: Bools) -> str:
+    """A literal that holds where the role is stuck and fails where it has a move, in all states of a few matches.
+
+    Mostly it is somebody else's turn, so fluents that name other roles come first; in `not`, those that name this one.
+    """
+    place = next(n for n, role in enumerate(propnet.roles) if role.name == stuck)
+    sizes = [len(role.moves) for role in propnet.roles]
+    without, free = [state[:, None]], [state[:, None][:, :0]]
+    for step in itertools.islice(random_play.random_steps(propnet, _COPIES, 0), _steps(propnet)):
+        has_move = machine.split_rows(step.legal, sizes)[place].any(axis=0)
+        without.append(step.state[:, ~has_move & ~step.terminal])
+        free.append(step.state[:, has_move & ~step.terminal])
+    holds_stuck, holds_free = (_holds(propnet, np.concatenate(part, axis=1)) for part in (without, free))
+    never_free = ~holds_free.any(axis=1)
     others = [role.name for role in propnet.roles if role.name != stuck]
-    # Mostly it is somebody else's turn.
-    turn = next((name for name in true if any(re.search(rf"[\s(]{re.escape(o)}[\s)]", name) for o in others)), None)
-    when = f"(true {turn or true[0]})" if turn or len(true) == 1 else ".."
-    return f"let {stuck} wait there, as in (<= (legal {stuck} noop) {when}), or make the state terminal"
+    for fits, names, literal in (
+        (holds_stuck.all(axis=1) & never_free, others, "(true {})"),
+        (~holds_stuck.any(axis=1) & holds_free.all(axis=1) & bool(holds_free.size), [stuck], "(not (true {}))"),
+        (holds_stuck[:, 0] & never_free, others, "(true {})"),  # one of several rules
+    ):
+        fitting = [name for name, fit in zip(propnet.fluents, fits, strict=True) if fit]
+        if fitting:
+            named = (name for name in fitting if any(re.search(rf"[\s(]{re.escape(o)}[\s)]", name) for o in names))
+            return literal.format(next(named, fitting[0]))
+    return ".."
+
+
+def _steps(propnet: propnet.PropNet) -> int:
+    return int(np.clip(_MAX_GATES // max(1, propnet.gates), 1, _MAX_STEPS))
+
+
+def _holds(propnet: propnet.PropNet, states: Bools) -> Bools:
+    """[N, B] which fluents are true in states [R, B]."""
+    literals = propnet.fluent_literals
+    values = np.concatenate([np.zeros((1, states.shape[1]), np.bool_), states])[literals >> 1]
+    return np.asarray(values ^ (literals & 1).astype(np.bool_)[:, None])
 
 
 def fluents(propnet: propnet.PropNet, state: Bools) -> list[str]:
     """The fluents that are true in a state [R]."""
-    literals = propnet.fluent_literals
-    values = np.concatenate([[False], state])[literals >> 1] ^ (literals & 1).astype(np.bool_)
-    return [name for name, holds in zip(propnet.fluents, values, strict=True) if holds]
+    return [name for name, holds in zip(propnet.fluents, _holds(propnet, state[:, None])[:, 0], strict=True) if holds]
 
 
 def find(propnet: propnet.PropNet, seed: int = 0) -> str | None:
     """Plays a few random matches; explains the first state in which a role has no legal move, if there is one."""
-    steps = int(np.clip(_MAX_GATES // max(1, propnet.gates), 1, _MAX_STEPS))
+    steps = _steps(propnet)
     for number, step in enumerate(random_play.random_steps(propnet, _COPIES, seed)):
         if step.unplayable.any():
             column = int(np.argmax(step.unplayable))
