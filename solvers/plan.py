@@ -137,7 +137,8 @@ def choose(
     about = f"it has about {guess.total:,.0f} histories"
     if symmetries and not is_endless:
         return _choose_symmetric(propnet, about)
-    if "tree" in allowed and not guess.is_truncated and max(guess.histories) <= max_nodes:
+    is_small = not guess.is_truncated and max(guess.histories) <= max_nodes
+    if "tree" in allowed and is_small and not is_endless:  # random matches may all end although states repeat
         return Choice("tree", about, sampling)
     if is_endless:
         error = size_advice.explain(game, propnet, game_tree.TooLargeError(""))

@@ -155,8 +155,9 @@ def _levels(propnet: propnet.PropNet, seed: int, matches: int) -> Generator[npt.
             terminal, _ = game.terminal_and_goals(state)
             per_role = machine.split_rows(game.legal(state), sizes)
             choices = np.prod([rows.sum(axis=0, dtype=np.float64) for rows in per_role], axis=0)
-            alive = ~terminal & (choices > 0)
-            weight = weight * choices * alive
+            # States after a terminal one count for nothing, though the rules may let them go on.
+            alive = ~terminal & (choices > 0) & (weight > 0)
+            weight = np.where(alive, weight * choices, 0)
             if not alive.any():
                 return False
         yield weight

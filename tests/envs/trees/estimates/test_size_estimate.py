@@ -21,6 +21,20 @@ def test_games_of_one_length_are_counted_exactly(game: str) -> None:
     assert estimate.total == pytest.approx(sum(counted), rel=0.2)
 
 
+def test_what_rules_say_after_the_end_does_not_count() -> None:
+    # After the end no heap is left, but one player still waits, and the other takes something or nothing.
+    minus = " ".join(f"(minus {a} {b} {a - b})" for a in range(1, 6) for b in range(1, min(a, 3) + 1))
+    rules = """(role a) (role b) (init (heap 5)) (init (turn a)) (goal a 100) (goal b 0) (<= terminal (true (heap 0)))
+        (<= (legal ?p (take ?n)) (true (turn ?p)) (true (heap ?h)) (minus ?h ?n ?r))
+        (<= (legal a noop) (true (turn b))) (<= (legal b noop) (true (turn a)))
+        (<= (next (heap ?r)) (true (heap ?h)) (does ?p (take ?n)) (minus ?h ?n ?r))
+        (<= (next (turn b)) (true (turn a))) (<= (next (turn a)) (true (turn b)))"""
+    propnet = games.compile_game(rules=rules + minus)
+    estimate = size_estimate.estimate_size(propnet)
+    assert not estimate.is_truncated
+    assert len(estimate.histories) == len(unroll.unroll(propnet, goal_conflict="max").counts.histories)
+
+
 def test_leduc_is_about_right() -> None:
     # FACTS: 9 457 histories, counted with OpenSpiel.
     assert size_estimate.estimate_size(games.compile_game("leduc_poker")).total == pytest.approx(9_457, rel=0.25)
