@@ -72,6 +72,15 @@ def test_failures_are_counted(tmp_path: pathlib.Path) -> None:
     assert ran.returncode == 1
 
 
+def test_processor_time_of_another_process_is_read() -> None:
+    code = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert 0.4 < trials._cpu_seconds(child.pid) < 5
+        child.kill()
+
+
 def test_one_trial_may_not_take_much_memory() -> None:
     # In a process of its own: this one may have used more before, and given it back.
     code = (

@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import json
 import multiprocessing
+import os
 import pathlib
 import resource
 import signal
@@ -25,6 +26,7 @@ from gdlx.propnet.common import atomic_files
 Trial = Callable[[int], Mapping[str, int]]  # from a seed to what happened, counted
 _SAVE_EVERY = 5.0  # seconds
 _WAIT = 10  # times the limit on processor time: machines are busy, and children compute too
+_IDLE = 0.05  # of the time that one waits, which a process that is not stuck computes even on a busy machine
 _LONGEST_MESSAGE = 4_000
 
 
@@ -182,7 +184,7 @@ class _Worker:
             self._start()
         self._ours.send((part.name, seed))
         try:
-            if self._ours.poll(_WAIT * part.seconds):
+            if self._answers(_WAIT * part.seconds):
                 result: Result = self._ours.recv()
                 return result
             problem = f"no answer after {_WAIT * part.seconds:g} s"
@@ -191,6 +193,16 @@ class _Worker:
             problem = f"the process has ended with code {self._process.exitcode}"
         self.stop()
         return Result({}, problem, 0)
+
+    def _answers(self, seconds: float) -> bool:
+        """Waits for an answer; for longer while little was computed, as other work keeps the machine busy."""
+        before = _cpu_seconds(self._process.pid)
+        for _ in range(_WAIT):
+            if self._ours.poll(seconds):
+                return True
+            if not _IDLE * seconds < _cpu_seconds(self._process.pid) - before < seconds / 2:
+                return False
+        return False
 
     def _start(self) -> None:
         context = multiprocessing.get_context("fork")
@@ -247,6 +259,15 @@ def attempt(trial: Trial, seed: int, seconds: float = 30.0, peak_bytes: int | No
 
 def _where(error: BaseException) -> str:
     return "".join(traceback.format_tb(error.__traceback__)[-6:])
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Processor time of a process and of its children that have ended; 0 where the system does not tell."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak_bytes() -> int:
