@@ -61,7 +61,7 @@ def _when(propnet: propnet.PropNet, stuck: str, state: Bools) -> str:
     others = [role.name for role in propnet.roles if role.name != stuck]
     for fits, names, literal in (
         (holds_stuck.all(axis=1) & never_free, others, "(true {})"),
-        (~holds_stuck.any(axis=1) & holds_free.all(axis=1) & bool(holds_free.size), [stuck], "(not (true {}))"),
+        (~holds_stuck.any(axis=1) & holds_free.all(axis=1) & holds_free.any(axis=1), [stuck], "(not (true {}))"),
         (holds_stuck[:, 0] & never_free, others, "(true {})"),  # one of several rules
     ):
         fitting = [name for name, fit in zip(propnet.fluents, fits, strict=True) if fit]
