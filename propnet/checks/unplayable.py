@@ -18,6 +18,7 @@ Bools = npt.NDArray[np.bool_]
 _COPIES, _MAX_STEPS = 64, 200
 _MAX_GATES = 1_000_000  # evaluated in all steps together: about half a second
 _MAX_SHOWN = 500  # letters of a state
+_MAX_ABSENT = 4  # fluents in `not`
 
 
 class UnplayableError(errors.UserError, ValueError):
@@ -45,7 +46,7 @@ def advise(propnet: propnet.PropNet, stuck: str, state: Bools) -> str:
 
 
 def _when(propnet: propnet.PropNet, stuck: str, state: Bools) -> str:
-    """A literal that holds where the role is stuck and fails where it has a move, in all states of a few matches.
+    """What holds where the role is stuck and fails where it has a move, in all states of a few matches.
 
     Mostly it is somebody else's turn, so fluents that name other roles come first; in `not`, those that name this one.
     """
@@ -57,18 +58,34 @@ def _when(propnet: propnet.PropNet, stuck: str, state: Bools) -> str:
         without.append(step.state[:, ~has_move & ~step.terminal])
         free.append(step.state[:, has_move & ~step.terminal])
     holds_stuck, holds_free = (_holds(propnet, np.concatenate(part, axis=1)) for part in (without, free))
-    never_free = ~holds_free.any(axis=1)
     others = [role.name for role in propnet.roles if role.name != stuck]
-    for fits, names, literal in (
-        (holds_stuck.all(axis=1) & never_free, others, "(true {})"),
-        (~holds_stuck.any(axis=1) & holds_free.all(axis=1) & holds_free.any(axis=1), [stuck], "(not (true {}))"),
-        (holds_stuck[:, 0] & never_free, others, "(true {})"),  # one of several rules
-    ):
-        fitting = [name for name, fit in zip(propnet.fluents, fits, strict=True) if fit]
-        if fitting:
-            named = (name for name in fitting if any(re.search(rf"[\s(]{re.escape(o)}[\s)]", name) for o in names))
-            return literal.format(next(named, fitting[0]))
-    return ".."
+    never_free = np.logical_not(holds_free.any(axis=1))
+    if always := _naming(propnet, np.logical_and(holds_stuck.all(axis=1), never_free), others):
+        return f"(true {always[0]})"
+    if absent := _cover(propnet, np.logical_not(holds_stuck.any(axis=1)), holds_free, stuck):
+        return " ".join(f"(not (true {name}))" for name in absent)
+    sometimes = _naming(propnet, np.logical_and(holds_stuck[:, 0], never_free), others)  # one of several rules
+    return f"(true {sometimes[0]})" if sometimes else ".."
+
+
+def _cover(propnet: propnet.PropNet, candidates: Bools, holds: Bools, role: str) -> list[str]:
+    """A few of the fluents, one of which holds in every state; none if that takes more."""
+    chosen: list[str] = []
+    left = np.ones(holds.shape[1], np.bool_)
+    while left.any() and len(chosen) < _MAX_ABSENT:
+        counts = np.where(candidates, holds[:, left].sum(axis=1), 0)
+        name = _naming(propnet, np.logical_and(counts == counts.max(), counts > 0), [role])
+        if not name:
+            break
+        chosen.append(name[0])
+        left &= ~holds[propnet.fluents.index(name[0])]
+    return [] if left.any() else chosen
+
+
+def _naming(propnet: propnet.PropNet, fits: Bools, roles: list[str]) -> list[str]:
+    """Names of fluents, first those that name one of the roles."""
+    names = [name for name, fit in zip(propnet.fluents, fits, strict=True) if fit]
+    return sorted(names, key=lambda name: not any(re.search(rf"[\s(]{re.escape(role)}[\s)]", name) for role in roles))
 
 
 def _steps(propnet: propnet.PropNet) -> int:

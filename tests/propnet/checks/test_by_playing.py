@@ -111,6 +111,14 @@ STUCK = {  # games whose authors forgot that every role needs a move in every st
         (<= (legal hider (hide ?s)) (spot ?s) (true start)) (<= (legal seeker (look ?s)) (spot ?s) (true hidden))
         (<= (next (at ?s)) (does hider (hide ?s))) (<= (next hidden) (true start)) (<= (next over) (true hidden))
         (<= terminal (true over)) (goal hider 50) (goal seeker 50) (<= (sees seeker x) (true start))""",
+    "after two steps": """(role hider) (role seeker) (spot 1) (spot 2) (init start)
+        (<= (legal hider (hide ?s)) (spot ?s) (true start)) (<= (legal seeker (look ?s)) (spot ?s) (true hidden))
+        (<= (legal hider noop) (not (true start))) (<= (legal seeker noop) (true start)) (<= (next hidden) (true start))
+        (<= (next (at ?s)) (does hider (hide ?s))) (<= (next (at ?s)) (true (at ?s)) (not (true (seen ?s))))
+        (<= (next (seen ?s)) (does seeker (look ?s))) (<= terminal (true (seen ?s)) (true (at ?s)))
+        (<= terminal none_left)
+        (<= none_left (not (true start)) (not (true hidden)) (not (true (seen 1))) (not (true (seen 2))))
+        (goal hider 50) (goal seeker 50) (<= (sees seeker x) (true start))""",
     "stuck at once": """(role a) (role b) (init (turn a)) (<= (legal ?p go) (true (turn ?p)))
         (<= (next over) (does a go))
         (<= terminal (true over)) (goal a 50) (goal b 50)""",
