@@ -1,5 +1,6 @@
 """What is built and installed: every package and rulesheet, and no tests."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -74,9 +75,10 @@ def test_the_installed_wheel_runs(built: pathlib.Path, tmp_path: pathlib.Path) -
     # A path entry comes after the wheel, and does not run the hook of the editable install in that folder.
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
 
-    ran = subprocess.run([python.with_name("gdlx"), "games"], cwd=tmp_path, capture_output=True, text=True)
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ran = subprocess.run([python.with_name("gdlx"), "games"], cwd=tmp_path, capture_output=True, text=True, env=clean)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "tictactoe" in ran.stdout
     show = "import gdlx; print(gdlx.__file__)"
-    where = subprocess.run([python, "-c", show], capture_output=True, text=True)
+    where = subprocess.run([python, "-c", show], capture_output=True, text=True, env=clean)
     assert where.stdout.startswith(str(site))
