@@ -1,5 +1,7 @@
 """From a game's name to its Env."""
 
+from collections.abc import Sequence
+
 from gdlx.envs import env, game_facts, game_spec, payoffs
 from gdlx.envs.lowering import lower
 from gdlx.propnet.common import limits
@@ -12,6 +14,7 @@ def make(
     payoff: payoffs.PayoffMode = "auto",
     form: lower.LoweringMode = "auto",
     max_steps: int = 0,
+    track: str | Sequence[str] = (),
     gdl: int | None = None,
     fold_case: bool = False,
     within: limits.Limits = limits.Limits(),
@@ -28,6 +31,7 @@ def make(
       form: how the propnet is lowered to JAX operations: `"rolled"`, `"levelled"`, `"straight"`, or `"auto"` for the
         one that suits the device.
       max_steps: joint actions after which a match is terminated as unplayable; 0 for no limit.
+      track: what states keep of the past: `"info_key"`, `"percepts"`, `"actions"`, or several of them.
       gdl: 1 or 2 to read the rulesheet as GDL or GDL-II; None to decide it from the text.
       fold_case: whether names that differ only by case are the same.
       within: limits of compiling.
@@ -38,7 +42,7 @@ def make(
     Raises:
       GdlError: if the rulesheet is unusable, or a limit stops its grounding.
       PayoffError: if the goals contradict `payoff`.
-      EnvError: if `form` or `max_steps` is invalid.
+      EnvError: if `form`, `max_steps` or `track` is invalid.
 
     >>> make("kuhn_poker").players
     ('player1', 'player2')
@@ -47,4 +51,4 @@ def make(
     spec = named.game._replace(gdl=gdl or named.game.gdl, fold_case=fold_case or named.game.fold_case)
     propnet = named._replace(game=spec).compile(within)
     units = game_facts.probe(propnet).payoffs(spec.payoff if payoff == "auto" else payoff)
-    return env.Env(propnet, units, form, max_steps)
+    return env.Env(propnet, units, form, max_steps, track)  # type: ignore[arg-type]

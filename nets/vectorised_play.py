@@ -125,6 +125,7 @@ def _play(
     steps: int,
     window: int,
 ) -> table_policy.MatchOutcomes:
+    env = env.tracking("info_key", "percepts", "actions")
     keys = jax.vmap(functools.partial(jax.random.fold_in, key))(first + jnp.arange(matches))
 
     def step(now: _RolloutState) -> _RolloutState:

@@ -96,6 +96,9 @@ class PgxEnv:
     reward_scale: float = 1.0
     max_skips: int = 1_000
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "game", self.game.tracking("percepts", "actions"))
+
     @property
     def id(self) -> str:
         return self.game.name

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import env as envs
+from gdlx.envs import state as states
 from gdlx.envs.lowering import lower, random_move, rng, tape
 from gdlx.envs.packed import lanes
 
@@ -143,8 +144,7 @@ def _random_indices(key: jax.Array, mask: jax.Array) -> jax.Array:
         )
     count = jnp.sum(mask, axis=-1, dtype=jnp.uint32)
     drawn = jax.random.bits(key, mask.shape[:-1], jnp.uint32)
-    low, high = (drawn & jnp.uint32(0xFFFF)) * count, (drawn >> 16) * count  # counts are less than 2^16
-    rank = (high + (low >> 16)) >> 16
+    rank = states.scale_down(drawn, count)
 
     def pass_by(carry: tuple[jax.Array, jax.Array], option: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
         seen, index = carry[0] + option, carry[1]

@@ -6,16 +6,16 @@ the words of a chunk.
 """
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-GAMES_PER_WORD = 32
+from gdlx.envs.lowering import packing
+
+GAMES_PER_WORD = packing.GAMES_PER_WORD
 CHUNK_WORDS = 16
 CHUNK_GAMES = GAMES_PER_WORD * CHUNK_WORDS
-_barrier: Any = jax.lax.optimization_barrier
 
 
 def words_for(batch: int) -> int:
@@ -76,21 +76,9 @@ def unpack_games(rows: jax.Array) -> jax.Array:
     features, words = rows.shape
     groups = -(-features // 32)
     padded = jnp.pad(rows, ((0, 32 * groups - features), (0, 0)))
-    of_lane = _transpose_bits(padded.reshape(groups, 32, words))  # [G, 32 lanes, W], feature f is bit f % 32
+    of_lane = packing.transpose_bits(padded.reshape(groups, 32, words))  # [G, 32 lanes, W], feature f is bit f % 32
     size = min(words, CHUNK_WORDS)
     of_game = of_lane.reshape(groups, 32, words // size, size).transpose(2, 1, 3, 0)  # [C, 32, K, G]
     bits = (of_game[..., None] >> np.arange(32, dtype=np.uint32)) & jnp.uint32(1)
     games: jax.Array = bits.reshape(32 * words, 32 * groups)[:, :features] != 0
     return games
-
-
-def _transpose_bits(squares: jax.Array) -> jax.Array:
-    """uint32[.., 32, W] -> the same shape: bit b of row r becomes bit r of row b."""
-    shape = squares.shape
-    for width, mask in ((16, 0x0000FFFF), (8, 0x00FF00FF), (4, 0x0F0F0F0F), (2, 0x33333333), (1, 0x55555555)):
-        pairs = squares.reshape(*shape[:-2], 16 // width, 2, width, shape[-1])
-        low, high = pairs[..., 0, :, :], pairs[..., 1, :, :]
-        moved = ((low >> jnp.uint32(width)) ^ high) & jnp.uint32(mask)
-        exchanged = jnp.stack([low ^ (moved << jnp.uint32(width)), high ^ moved], axis=-3)
-        squares = _barrier(exchanged).reshape(shape)  # else XLA computes every stage again for each of its uses
-    return squares

@@ -315,9 +315,7 @@ class PackedEnv:
           each player.
         """
         at, propnet = self.layout, self.env.propnet
-        moved = self.run_tape(self._tapes.move, rows[at.registers], does)
-        registers, seen = moved[at.registers], moved[at.registers.stop :]
-        after = self._judged(jnp.concatenate([registers, counter]))
+        after, seen = self.advance(rows, does, counter)
         roles = zip(propnet.roles, step_tapes.slices([len(role.moves) for role in propnet.roles]), strict=True)
         chosen = [does[moves] for role, moves in roles if not role.is_random]
         sensed = [seen[percepts] for percepts in step_tapes.slices([len(role.percepts) for role in propnet.players])]
@@ -326,6 +324,20 @@ class PackedEnv:
         per_player = zip((chosen, sensed, options), widths, strict=True)
         parts = [word_arrays.stack_players(event, width, rows) for event, width in per_player]
         return after, jnp.concatenate(parts, axis=1)
+
+    def advance(
+        self, rows: jax.Array, does: jax.Array, counter: jax.Array, *, percepts: bool = True
+    ) -> tuple[jax.Array, jax.Array]:
+        """`move` without events: the rows of the next states, and uint32[Q, W] percepts of all players, if wanted."""
+        at = self.layout
+        program = self._tapes.move if percepts else self._blind_tape
+        moved = self.run_tape(program, rows[at.registers], does)
+        registers, seen = moved[at.registers], moved[at.registers.stop :]
+        return self._judged(jnp.concatenate([registers, counter])), seen
+
+    @functools.cached_property
+    def _blind_tape(self) -> tape.Tape:
+        return tape.compile_tape(self.env.propnet, self.env.propnet.next)
 
     @functools.cached_property
     def _public_rows(self) -> npt.NDArray[np.uint32]:

@@ -75,6 +75,34 @@ def build_one_hot_tape(num_actions: int) -> tape.Tape:
     return builder.tape([_is_number(builder, code, number) for number in range(num_actions)])
 
 
+def build_action_tape(propnet: propnet.PropNet, code_bits: int, max_steps: int) -> tape.Tape:
+    """Inputs: the players' actions as numbers, the rank of chance's, whether that is illegal, and of the state: the
+    legal actions of players and chance, steps taken, whether the game is over.
+    Outputs: one-hot actions of all roles, in file order; steps taken; for each player, whether its action is illegal;
+    whether that of chance is; whether the game stays as it is.
+    """
+    players = propnet.players
+    chance_moves = sum(len(role.moves) for role in propnet.roles if role.is_random)
+    moves = [len(player.moves) for player in players]
+    sizes = [*[code_bits] * len(players), chance_moves.bit_length(), 1, *moves, chance_moves, max_steps.bit_length(), 1]
+    builder = tape.TapeBuilder(sum(sizes))
+    parts = _inputs(builder, sizes)
+    codes, rank, [blocked] = parts[: len(players)], parts[len(players)], parts[len(players) + 1]
+    *legal, chance, counter, [over] = parts[len(players) + 2 :]
+    coded = zip(codes, moves, strict=True)
+    chosen = [[_is_number(builder, code, move) for move in range(size)] for code, size in coded]
+    illegal = [
+        builder.conjunction(over ^ 1, builder.any_of(map(builder.conjunction, one, options)) ^ 1)
+        for one, options in zip(chosen, legal, strict=True)
+    ]
+    illegal.append(builder.conjunction(over ^ 1, blocked))
+    tree = random_move.count_legal(builder, chance) if chance else None
+    drawn = random_move.select_by_rank(builder, tree, rank, chance) if tree else []
+    actions = iter(chosen)
+    does = [bit for role in propnet.roles for bit in (drawn if role.is_random else next(actions))]
+    return builder.tape([*does, *builder.increment(counter), *illegal, builder.any_of([over, *illegal])])
+
+
 def build_check_tape(propnet: propnet.PropNet) -> tape.Tape:
     """Inputs: actions of the players, one-hot; their legal actions; whether the game is over.
     Outputs: for each player, whether its action is illegal; whether the game stays as it is.

@@ -91,8 +91,8 @@ def history_text(env: envs.Env, states: Iterable[envs.State], player: int) -> st
 
 def unstack_states(states: envs.State) -> list[envs.State]:
     """Splits states along the first axis, as lax.scan stacks them, into separate states on the host."""
-    host = jax.device_get(states)
-    return [envs.State(*(field[number] for field in host)) for number in range(len(host.step))]
+    host: envs.State = jax.device_get(states)
+    return [jax.tree.map(lambda field, n=n: field[n], host) for n in range(len(host.step))]
 
 
 def _named(names: Sequence[str], bits: npt.ArrayLike | jax.Array) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ class Encoder:
     def __post_init__(self) -> None:
         if self.steps < 1:
             raise EncoderError(f"the window of an encoder has 1 step or more, not {self.steps}")
+        object.__setattr__(self, "env", self.env.tracking("percepts", "actions"))
 
     @property
     def width(self) -> int:

@@ -98,6 +98,7 @@ class _Arena:
     """Matches on the host, in batches."""
 
     def __init__(self, env: envs.Env, steps: int, seed: int) -> None:
+        env = env.tracking("info_key", "percepts")
         self._env, self._steps = env, steps
         self._key, self._batches = jax.random.key(seed), 0
         self._rng = np.random.default_rng(seed)

@@ -39,7 +39,7 @@ DOZEN = (
 )
 IN_DEFAULT = ("kuhn_poker", "monty_hall", "smallest")
 
-made = functools.cache(gdlx.make)
+made = functools.cache(functools.partial(gdlx.make, track=matches.TRACKED))
 
 
 def steps_of(game: str) -> int:
@@ -47,8 +47,8 @@ def steps_of(game: str) -> int:
 
 
 def same(left: envs.State, right: envs.State, *, but: tuple[str, ...] = ()) -> bool:
-    pairs = zip(envs.State._fields, left, right, strict=True)
-    return all(np.array_equal(np.asarray(a), np.asarray(b)) for name, a, b in pairs if name not in but)
+    names = [name for name in matches.FIELDS if name not in but]
+    return all(np.array_equal(np.asarray(getattr(left, name)), np.asarray(getattr(right, name))) for name in names)
 
 
 @pytest.mark.parametrize("game", library.names())
@@ -73,7 +73,7 @@ def test_the_contract(game: str) -> None:
         "info_key": ((players, 2), np.uint32),
         "step": ((), np.int32),
     }
-    assert tuple(shapes) == envs.State._fields
+    assert tuple(shapes) == matches.FIELDS
     for name, (shape, dtype) in shapes.items():
         field = getattr(states, name)
         assert (field.shape, field.dtype) == ((steps_of(game) + 1, 40, *shape), dtype), name
@@ -97,7 +97,7 @@ def test_the_contract(game: str) -> None:
 
     moved = ~over[:-1]
     assert (states.step[1:] == states.step[:-1] + moved).all()
-    for name in envs.State._fields:
+    for name in matches.FIELDS:
         if name != "rewards":
             assert np.array_equal(getattr(states, name)[1:][~moved], getattr(states, name)[:-1][~moved]), name
     assert (states.info_key[1:][moved] != states.info_key[:-1][moved]).any(axis=-1).all()
@@ -161,7 +161,7 @@ def test_vmaps_may_be_nested() -> None:
     once = jax.vmap(env.step, in_axes=(None, None, 0))
     flat = jax.jit(once)(state, deal, keys.reshape(15))
     nested = jax.jit(jax.vmap(once, in_axes=(None, None, 0)))(state, deal, keys)
-    assert same(envs.State(*(field.reshape(15, *field.shape[2:]) for field in nested)), flat)
+    assert same(jax.tree.map(lambda field: field.reshape(15, *field.shape[2:]), nested), flat)
 
 
 def test_a_reset_in_a_vmapped_cond() -> None:
@@ -317,8 +317,10 @@ def test_rewards_are_payoffs_or_goals() -> None:
         state = step(state, jnp.array(actions), None, jnp.asarray(3))
     assert state.rewards.tolist() == [-1.0, 1.0]
     assert state.goals.tolist() == [49, 51]
-    judged = goals._ended(state, jnp.asarray(True), state.goals, jnp.asarray(False))
-    assert judged.rewards.tolist() == [49.0, 51.0]
+    state = goals.init()
+    for actions, chance in (([4, 4], 0), ([4, 4], 2), ([2, 4], 3), ([4, 2], 3)):
+        state = goals.step(state, jnp.array(actions), None, jnp.asarray(chance))
+    assert state.rewards.tolist() == [49.0, 51.0]
 
 
 def test_the_step_limit() -> None:
@@ -418,7 +420,7 @@ def test_states_print_their_shapes_whatever_their_leaves_are() -> None:
     spec: Any = jax.sharding.PartitionSpec
     leaves: list[Any] = [None, 0, "text", object(), spec("games")]
     for leaf in leaves:
-        text = repr(envs.State(*[leaf] * len(envs.State._fields)))
+        text = repr(jax.tree.map(lambda _, leaf=leaf: leaf, state))
         assert text == f"State({type(leaf).__name__} leaves)"
 
 

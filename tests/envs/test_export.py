@@ -35,10 +35,10 @@ def test_a_step_lowers_for_accelerators(game: str) -> None:
     state = jax.eval_shape(env.init)
     actions = jax.ShapeDtypeStruct((env.num_players,), jnp.int32)  # type: ignore[no-untyped-call]
     one = exported(env.step, state, actions, key)
-    assert one.out_avals[0].shape == (len(env.propnet.initial),)
+    assert one.out_avals[0].shape == (env.init().layout.words,)
     states, joint = (jax.tree.map(_batched, tree) for tree in (state, actions))
     many = exported(jax.vmap(env.step), states, joint, jax.random.split(key, 64))
-    assert many.out_avals[0].shape == (64, len(env.propnet.initial))
+    assert many.out_avals[0].shape == (64, env.init().layout.words)
 
 
 def _batched(field: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
@@ -62,11 +62,11 @@ def test_an_exported_step_still_plays() -> None:
     env = gdlx.make("rps")
     start = env.init()
     actions = jnp.array([0, 2])
-    program = jax.export.export(jax.jit(lambda state, joint: tuple(env.step(state, joint, None))), platforms=("cpu",))(
-        start, actions
-    )
+    program = jax.export.export(
+        jax.jit(lambda state, joint: jax.tree.leaves(env.step(state, joint, None))), platforms=("cpu",)
+    )(start, actions)
     call: Any = program.call
-    after = envs.State(*call(start, actions))
+    after = jax.tree.unflatten(jax.tree.structure(start), call(start, actions))
     assert jax.tree.all(jax.tree.map(np.array_equal, after, jax.jit(env.step)(start, actions, None)))
 
 
@@ -79,7 +79,7 @@ def test_a_step_is_saved_and_loaded() -> None:
         saved = jax.export.export(jax.jit(env.step), platforms=platforms)(*arguments).serialize()
         loaded = jax.export.deserialize(saved)
         assert loaded.platforms == platforms
-        assert loaded.out_avals[0].shape == (len(env.propnet.initial),)
+        assert loaded.out_avals[0].shape == env.init().words.shape
     call: Any = loaded.call
     after = call(*arguments)
     assert isinstance(after, envs.State)
@@ -111,9 +111,9 @@ compiled = match.lower(keys).compile()
 text = compiled.as_text()
 state, rewards = compiled(keys)
 print(json.dumps({
-    "devices": len(state.registers.sharding.device_set),
+    "devices": len(state.words.sharding.device_set),
     "talk": [word for word in ("all-gather", "all-reduce", "all-to-all", "collective-permute") if word in text],
-    "digest": hashlib.sha256(b"".join(np.asarray(field).tobytes() for field in (*state, rewards))).hexdigest(),
+    "digest": hashlib.sha256(b"".join(np.asarray(x).tobytes() for x in jax.tree.leaves((state, rewards)))).hexdigest(),
     "ended": int(state.terminated.sum()),
 }))
 """

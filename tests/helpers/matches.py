@@ -13,6 +13,24 @@ from gdlx.envs.views import render
 from gdlx.propnet.datalog import interpreter
 from gdlx.propnet.syntax import ground_terms, rulesheet
 
+FIELDS = (
+    "registers",
+    "legal_mask",
+    "chance_mask",
+    "percepts",
+    "actions",
+    "rewards",
+    "goals",
+    "terminated",
+    "unplayable",
+    "goal_conflict",
+    "illegal",
+    "illegal_chance",
+    "info_key",
+    "step",
+)
+TRACKED = ("percepts", "actions", "info_key")
+
 
 class MatchBatch(NamedTuple):
     """Axes: T steps, B matches."""
@@ -22,7 +40,7 @@ class MatchBatch(NamedTuple):
 
     def states_of(self, match: int) -> list[envs.State]:
         """The states of one match, to its end or the last step."""
-        states = render.unstack_states(envs.State(*(field[:, match] for field in self.states)))
+        states = render.unstack_states(jax.tree.map(lambda field: field[:, match], self.states))
         steps = sum(not bool(state.terminated) for state in states)
         return states[: steps + 1]
 
@@ -49,15 +67,16 @@ def _random(env: envs.Env, scores: jax.Array, chance_scores: jax.Array) -> tuple
 
 def play_random(env: envs.Env, *, matches: int, steps: int, seed: int = 0) -> MatchBatch:
     """Random matches by vmap, scan and jit, with random numbers from numpy: those of jax take long to compile."""
+    env = env.tracking(*TRACKED)
     rng = np.random.default_rng(seed)
     scores = rng.random((matches, steps, env.num_players, env.num_actions), np.float32)
     chance_scores = rng.random((matches, steps, env.num_chance_actions), np.float32)
     first, later, chances = jax.device_get(_random(env, scores, chance_scores))
-    stacked: list[Any] = [
-        np.concatenate([np.broadcast_to(a, (1, *a.shape)), np.moveaxis(b, 0, 1)])
-        for a, b in zip(first, later, strict=True)
-    ]
-    return MatchBatch(envs.State(*stacked), np.moveaxis(chances, 0, 1))
+
+    def stacked(first: Any, later: Any) -> Any:
+        return np.concatenate([np.broadcast_to(first, (1, *first.shape)), np.moveaxis(later, 0, 1)])
+
+    return MatchBatch(jax.tree.map(stacked, first, later), np.moveaxis(chances, 0, 1))
 
 
 def compare_with_rules(env: envs.Env, sheet: rulesheet.Rulesheet, actual: MatchBatch, numbers: Sequence[int]) -> int:

@@ -180,7 +180,8 @@ def test_chance_takes_the_move_of_its_rank() -> None:
     game = kuhn()
     numbers = np.array([0, 0.33, 0.34, 0.66, 0.67, np.nextafter(1, 0, dtype=np.float32)], np.float32)
     state = jax.jit(lambda: game.step(game.start(6), jnp.full((2, 6), 4), jnp.asarray(numbers)))()
-    deal = jax.jit(jax.vmap(lambda card: game.env.step(game.env.init(), jnp.array([4, 4]), None, card).info_key))
+    env = game.env.tracking("info_key")
+    deal = jax.jit(jax.vmap(lambda card: env.step(env.init(), jnp.array([4, 4]), None, card).info_key))
     by_rank = jnp.moveaxis(deal(jnp.arange(3)), 0, -1)
     assert np.array_equal(jnp.stack(state.keys, axis=1), by_rank[:, :, np.array([0, 0, 1, 1, 2, 2])])
 

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from gdlx.envs import payoffs
-from gdlx.envs.lowering import packing
 from gdlx.envs.packed import playouts, sharded_playouts
 from gdlx.propnet import games, library
 from gdlx.propnet.circuits import propnet
@@ -121,7 +120,8 @@ def test_every_step_is_one_of_the_rules(game: str) -> None:
     checked = set()
     for _ in range(7):
         batch, _ = compiled(play)(batch, 1)
-        bits = np.asarray(packing.unpack(batch.state[: len(play.propnet.initial)], 32))
+        rows = np.asarray(batch.state[: len(play.propnet.initial)])
+        bits = (rows.T[:, None] >> np.arange(32, dtype=np.uint32)[:, None] & 1).reshape(-1, len(rows))[:32] != 0
         after = [state_of(play.propnet, row) for row in bits]
         for pair in zip(before, after, strict=True):
             if pair not in checked:

@@ -18,7 +18,7 @@ def true(row: jax.Array) -> tuple[int, ...]:
     return tuple(np.flatnonzero(np.asarray(row)).tolist())
 
 
-make = functools.cache(gdlx.make)
+make = functools.cache(functools.partial(gdlx.make, track=("info_key", "percepts", "actions")))
 
 
 @functools.cache
@@ -57,7 +57,7 @@ def test_keys_are_those_of_the_environment(game: str) -> None:
 
 
 def test_events_are_told_in_words() -> None:
-    game = gdlx.make("kuhn_poker")
+    game = make("kuhn_poker")
     view, _ = seen(game, 0)[0]
     assert "dealt" in view.step_texts()[0]
 

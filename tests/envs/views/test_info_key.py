@@ -1,7 +1,6 @@
 """Information-state keys: equal for equal histories of own moves, percepts and legal moves, and for no others."""
 
 import itertools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +54,7 @@ def test_keys_along_random_matches(game: str) -> None:
 @pytest.mark.parametrize(("game", "decisions"), [("kuhn_poker", [6, 6]), ("leduc_poker", [468, 468])])
 def test_keys_of_all_histories(game: str, decisions: list[int]) -> None:
     """Every history of the game; the information sets with a choice are as many as published."""
-    env = gdlx.make(game)
+    env = gdlx.make(game, track=matches.TRACKED)
     step = jax.jit(jax.vmap(lambda state, actions, chance: env.step(state, actions, None, chance)))
     players = [Histories() for _ in env.players]
     first = jax.device_get(env.init())
@@ -74,12 +73,11 @@ def test_keys_of_all_histories(game: str, decisions: list[int]) -> None:
         for start in range(0, len(edges), BATCH):
             part = edges[start : start + BATCH]
             padded = part + [part[0]] * (BATCH - len(part))
-            columns: list[Any] = [np.stack(field) for field in zip(*(edge[0] for edge in padded), strict=True)]
-            before = envs.State(*columns)
+            before = jax.tree.map(lambda *fields: np.stack(fields), *(edge[0] for edge in padded))
             joints = np.array([edge[2] for edge in padded], np.int32)
             after = jax.device_get(step(before, joints[:, :-1], joints[:, -1]))
             for place, (_, numbers, _) in enumerate(part):
-                state = envs.State(*(field[place] for field in after))
+                state = jax.tree.map(lambda field, place=place: field[place], after)
                 longer = tuple(own.extend(numbers[p], state, p) for p, own in enumerate(players))
                 seen += 1
                 if not state.terminated:
@@ -117,4 +115,4 @@ def test_keys_are_the_same_in_every_version() -> None:
     constants = [[1303814779, 1969390303], [3645176323, 3133017647]]
     assert info_key.hash_constants(2, 1).tolist() == constants
     assert info_key.hash_constants(5, 1)[:2].tolist() == constants
-    assert np.asarray(gdlx.make("rps").init().info_key).tolist() == [[3633404162, 2595625328]] * 2
+    assert np.asarray(gdlx.make("rps", track="info_key").init().info_key).tolist() == [[3633404162, 2595625328]] * 2

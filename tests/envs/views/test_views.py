@@ -27,7 +27,7 @@ def test_a_state_as_text() -> None:
 
 
 def test_a_view_as_text() -> None:
-    env = gdlx.make("kuhn_poker")
+    env = gdlx.make("kuhn_poker", track=("percepts", "actions"))
     step = jax.jit(env.step)
     states = [env.init()]
     for actions, chance in (([4, 4], 1), ([4, 4], 0), ([0, 4], 3)):
@@ -66,8 +66,7 @@ def test_the_window_holds_the_last_steps(steps: int) -> None:
     @jax.jit
     @jax.vmap
     def along(states: envs.State) -> observation_window.Window:
-        first = envs.State(*(field[0] for field in states))
-        later = envs.State(*(field[1:] for field in states))
+        first, later = (jax.tree.map(lambda field, at=at: field[at], states) for at in (0, slice(1, None)))
 
         def step(
             window: observation_window.Window, state: envs.State
@@ -102,7 +101,7 @@ def test_the_window_holds_the_last_steps(steps: int) -> None:
 
 
 def test_the_window_after_a_reset_and_an_illegal_step() -> None:
-    env = gdlx.make("rps")
+    env = gdlx.make("rps", track=("percepts", "actions"))
     first = env.init()
     step, update = jax.jit(env.step), jax.jit(observation_window.update)
     window = observation_window.init(env, first, steps=2)

@@ -151,8 +151,8 @@ def test_a_game_is_worth_its_trunk_and_its_public_states(game: str, depth: int) 
 
 def test_views_look_as_they_do_in_matches() -> None:
     task = task_of("kuhn_poker")
-    env = gdlx.make("kuhn_poker")
-    encoder = encoders.Encoder(env, steps=4)
+    encoder = encoders.Encoder(gdlx.make("kuhn_poker"), steps=4)
+    env = encoder.env
 
     def match(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         state = env.init()

@@ -37,7 +37,7 @@ class Known(NamedTuple):
 @functools.cache
 def known(name: str, player: int) -> Known:
     """Returns random policies, and the weights of all histories under them."""
-    game, tree = gdlx.make(name), samples.load_tree(name)
+    game, tree = gdlx.make(name, track="info_key"), samples.load_tree(name)
     rng = np.random.default_rng(1)
     policies = tuple(
         tabular_policies.normalise(tree_player, rng.uniform(0.1, 1, tree_player.sequences))
