@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
@@ -78,6 +79,27 @@ def find_histories(
     stopped, data = _run_child(json.dumps(request).encode() + b"\n", seconds + _GRACE_SECONDS)
     codes = np.frombuffer(data, np.uint16).reshape(-1, len(left.choices)).T
     return SatResult(_histories(codes), not stopped, stopped)
+
+
+def first_impossible(
+    beginning: Callable[[int], choosing.Choices], possible: int, impossible: int, seconds: float = 10.0
+) -> int:
+    """Returns after how many joint actions no history agrees any more; the solver proves it of few beginnings.
+
+    Args:
+      beginning: What the observations of the first n joint actions leave open.
+      possible: A number of joint actions after which some history agrees.
+      impossible: One after which none does.
+      seconds: The limit on the solver's time, each time. What is not decided is taken to be possible.
+    """
+    while impossible - possible > 1:
+        middle = (possible + impossible) // 2
+        result = find_histories(beginning(middle), wanted=1, seconds=seconds)
+        if result.complete and not result.histories.codes.shape[1]:
+            impossible = middle
+        else:
+            possible = middle
+    return impossible
 
 
 def _histories(codes: history_enumeration.Codes) -> history_enumeration.Histories:

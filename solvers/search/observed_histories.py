@@ -200,20 +200,13 @@ def infer(
 def first_impossible_step(
     view: history.ActionObservationHistory, possible: int, budget: belief_report.BeliefBudget
 ) -> int:
-    """Returns the number, from 0, of the first joint action after which nothing agrees; `possible` ones are possible.
-
-    The SAT solver proves it, for as few beginnings of the match as possible.
-    """
-    low, high = possible, view.step  # after `low` joint actions some history agrees, after `high` none
-    while high - low > 1:
-        middle = (low + high) // 2
-        left = choices.find_choices(infer(None, view, middle))
-        result = sat_histories.find_histories(left, wanted=1, seconds=budget.seconds)
-        if result.complete and not result.histories.codes.shape[1]:
-            high = middle
-        else:
-            low = middle
-    return low
+    """Returns the number, from 0, of the first joint action after which nothing agrees; `possible` ones do."""
+    return (
+        sat_histories.first_impossible(
+            lambda end: choices.find_choices(infer(None, view, end)), possible, view.step, budget.seconds
+        )
+        - 1
+    )
 
 
 def replay(

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from gdlx.envs import host, payoffs
 from gdlx.envs.views import history
 from gdlx.propnet import games
 from gdlx.propnet.circuits import memo, propnet
+from gdlx.propnet.observations import observation_circuit
 
 Joint = tuple[int, ...]  # a move of every role
 
@@ -56,7 +58,7 @@ def with_chance(net: propnet.PropNet, chosen: Joint, chance: int) -> Joint:
 
 
 def list_histories(
-    net: propnet.PropNet, player: int, events: tuple[history.Event, ...]
+    net: propnet.PropNet, player: int, events: Sequence[observation_circuit.Observation]
 ) -> dict[tuple[Joint, ...], float]:
     """All histories that agree with a player's observations, each with its probability if all others play uniformly."""
     nodes = nodes_of(net)

@@ -1,0 +1,74 @@
+"""Information sets of positions: ways agree with recursion, and impossible observations are named."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gdlx.propnet import games
+from gdlx.propnet.observations import choices, information_set, positions, sat_histories
+from gdlx.propnet.simulate import machine
+from gdlx.tests.helpers import observations
+
+
+def expected(name: str, position: positions.Position) -> set[tuple[observations.Joint, ...]]:
+    return set(observations.list_histories(games.compile_game(name), position.player, position.events))
+
+
+@pytest.mark.parametrize("way", ["auto", "enumerate", "guided", "sat"])
+@pytest.mark.parametrize("name", ["leduc_poker", "phantom_tictactoe", "racko:slots=2,cards=6"])
+def test_examples_agree(name: str, way: information_set.Way) -> None:
+    net = games.compile_game(name)
+    position = positions.random_position(net, 0, 5, seed=1)
+    assert position.moves in expected(name, position)
+    found = information_set.find_information_set(net, position, way, examples=4)
+    every = expected(name, position)
+    assert {tuple(map(tuple, history)) for history in found.examples.tolist()} <= every
+    if found.complete:
+        assert found.histories == found.distinct == len(every)
+    else:
+        assert found.distinct <= len(every)
+
+
+def test_a_random_position_is_what_the_player_sees() -> None:
+    net = games.compile_game("leduc_poker")
+    position = positions.random_position(net, 1, 4, seed=3)
+    game, state = machine.for_propnet(net), machine.for_propnet(net).initial(1)
+    sizes = [len(role.percepts) for role in net.roles]
+    for joint, event in zip(position.moves, position.events, strict=True):
+        does = np.concatenate([np.arange(len(role.moves)) == n for role, n in zip(net.roles, joint, strict=True)])
+        state, sees = game.step(state, does[:, None])
+        assert tuple(np.flatnonzero(machine.split_rows(sees, sizes)[1])) == event.percepts
+        assert joint[1] == event.move
+    assert not position.is_over
+
+
+def test_impossible_percepts_are_named() -> None:
+    net = games.compile_game("phantom_tictactoe")
+    position = positions.random_position(net, 1, 6, seed=1)
+    for step in (2, 5):
+        event = position.events[step]
+        percepts = tuple(n for n in range(len(net.players[1].percepts)) if n not in event.percepts)
+        events = [*position.events]
+        events[step] = event._replace(percepts=percepts)
+        with pytest.raises(information_set.ImpossibleObservationsError, match=f"observed in joint action {step + 1}: "):
+            information_set.find_information_set(net, position._replace(events=tuple(events)))
+    with pytest.raises(information_set.ImpossibleObservationsError, match="in the initial state"):
+        information_set.find_information_set(net, position._replace(first=(0,)))
+
+
+def test_what_only_search_proves_impossible_is_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without propagation of the last observation, search finds the contradiction, and bisection its joint action."""
+    net = games.compile_game("leduc_poker")
+    position = positions.random_position(net, 0, 6, seed=1)
+    find = sat_histories.find_histories
+
+    def none_after_four(left: choices.Choices, **options: Any) -> sat_histories.SatResult:
+        result = find(left, **options)
+        if len(left.moves) < 4:
+            return result
+        return result._replace(complete=True, histories=result.histories._replace(codes=result.histories.codes[:, :0]))
+
+    monkeypatch.setattr(sat_histories, "find_histories", none_after_four)
+    with pytest.raises(information_set.ImpossibleObservationsError, match="observed in joint action 4: "):
+        information_set.find_information_set(net, position, "sat")
