@@ -28,8 +28,10 @@ _SECONDS_FACTOR, _MEMORY_FACTOR = 4.0, 2.0
 _STATE_SECONDS, _STATE_BYTES = 0.3e-6, 8.0  # of a joint action
 _STATE_ITERATION_SECONDS = 4e-8  # of a joint action
 _HISTORY_SECONDS, _HISTORY_BYTES = 0.4e-6, 100.0  # bytes: of a history of the widest step
-_BLOCK_SECONDS, _BLOCK_BYTES = 15e-6, 950.0  # of an information set
+_INFOSET_SECONDS, _INFOSET_BYTES = 15e-6, 950.0  # of an information set of a game in blocks
+_BLOCK_SECONDS, _BLOCK_BYTES = 24e-6, 600.0  # of a block of the widest step
 _ITERATION_SECONDS = 1e-7  # of an information set
+_BLOCK_ITERATION_SECONDS = 4e-7  # of a block of the widest step
 _BASE_BYTES = 3e8  # of the process itself
 _FEW_HISTORIES = 1e5  # of a game that is unrolled in less time than it takes to estimate anything
 _MATCHES = (2**9, 2**14)  # that estimate the number of histories: fewer, the more gates there are
@@ -134,12 +136,11 @@ def choose(
         )
     sampling: Method | None = "sampling" if "sampling" in allowed else None
     guess = facts.histories(enough=max_nodes)
-    about = f"it has about {guess.total:,.0f} histories"
     if symmetries and not is_endless:
-        return _choose_symmetric(propnet, about)
+        return _choose_symmetric(propnet)
     is_small = not guess.is_truncated and max(guess.histories) <= max_nodes
     if "tree" in allowed and is_small and not is_endless:  # random matches may all end although states repeat
-        return Choice("tree", about, sampling)
+        return Choice("tree", f"it has about {guess.total:,.0f} histories", sampling)
     if is_endless:
         error = size_advice.explain(game, propnet, game_tree.TooLargeError(""))
         if sampling and size_advice.can_sample(propnet):
@@ -184,12 +185,12 @@ def _say_states(count: state_count.StateCount) -> str:
     return f"it has {'' if count.exact else 'about '}{plurals.count(round(count.states), 'state')}"
 
 
-def _choose_symmetric(propnet: propnet.PropNet, about: str) -> Choice:
-    """Unrolling in blocks without symmetric information sets; node by node if there are no symmetries."""
+def _choose_symmetric(propnet: propnet.PropNet) -> Choice:
+    """Unrolling in blocks without symmetric information sets; as a whole if there are no symmetries."""
     group = symmetry_group.build(propnet)
     if group is None:
-        return Choice("tree", f"{about}, and no symmetries were found")
-    return Choice("blocks", f"{about}, of which {group.order} symmetries leave about one in {group.order}")
+        return Choice("tree", "no symmetries of its rules were found, so it is solved as a whole")
+    return Choice("blocks", f"{group.order} symmetries of its rules leave about one in {group.order} information sets")
 
 
 def _choose_tree(
@@ -299,7 +300,7 @@ def make_plan(
     choice = choose(game, propnet, max_nodes=max_nodes, allowed=allowed, symmetries=symmetries)
     sizes, widest = _sizes(propnet, choice, seed)
     infosets = [interval for name, interval in sizes.items() if name.startswith("information sets")]
-    total = Interval(*(sum(parts) for parts in zip(*infosets, strict=True))) if infosets else Interval.exact(0)
+    total = _add(*infosets)
     iteration, table = None, None
     seconds = memory = Interval(math.nan, 0.0, math.inf)
     match choice.method:
@@ -312,8 +313,13 @@ def make_plan(
             seconds, memory = sizes["histories"].scaled(_HISTORY_SECONDS), widest.scaled(_HISTORY_BYTES)
             iteration = total.scaled(_ITERATION_SECONDS, _SECONDS_FACTOR)
         case "blocks":
-            seconds, memory = total.scaled(_BLOCK_SECONDS), total.scaled(_BLOCK_BYTES)
-            iteration = total.scaled(_ITERATION_SECONDS, _SECONDS_FACTOR)
+            group = symmetry_group.build(propnet) if symmetries else None
+            blocks = sizes.get("blocks of the widest step", Interval.exact(0))
+            total, blocks = (each.scaled(1 if group is None else 1 / group.order) for each in (total, blocks))
+            seconds = _add(total.scaled(_INFOSET_SECONDS), blocks.scaled(_BLOCK_SECONDS))
+            memory = _add(total.scaled(_INFOSET_BYTES), blocks.scaled(_BLOCK_BYTES))
+            iteration = _add(total.scaled(_ITERATION_SECONDS), blocks.scaled(_BLOCK_ITERATION_SECONDS))
+            iteration = iteration.scaled(1.0, _SECONDS_FACTOR)
         case "sampling":
             table = size_advice.table_bits(propnet)
             seconds = Interval.exact(SAMPLING_SECONDS + BOUND_SECONDS)
@@ -347,6 +353,10 @@ def _sizes(propnet: propnet.PropNet, choice: Choice, seed: int) -> tuple[dict[st
         sizes["blocks of the widest step"] = block_estimate.estimate_blocks(propnet, guess.histories).widest
     ratio = max(histories.histories) / histories.total
     return sizes, histories.sum.scaled(ratio if math.isfinite(ratio) else 1.0)
+
+
+def _add(*intervals: Interval) -> Interval:
+    return Interval(*(sum(parts) for parts in zip(Interval.exact(0.0), *intervals, strict=True)))
 
 
 def _table_bytes(propnet: propnet.PropNet, bits: int) -> int:
