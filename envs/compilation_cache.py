@@ -14,6 +14,7 @@ import platform
 import warnings
 from typing import Any
 
+from gdlx.envs import devices
 from gdlx.propnet.common import bounded_files
 from gdlx.propnet.io import cache
 
@@ -25,7 +26,11 @@ def enable() -> pathlib.Path | None:
     """Makes jax store compiled programs in gdlx's cache; returns their folder, or None if nothing is stored.
 
     A folder already configured for jax's cache is not changed.
+
+    Raises:
+      AddressSpaceError: there is too little memory for jax.
     """
+    devices.require_address_space()
     import jax
 
     config: Any = jax.config

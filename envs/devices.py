@@ -4,7 +4,14 @@ import os
 import sys
 from typing import Any
 
+from gdlx.propnet.common import errors
+
 _DEVICE_COUNT = "xla_force_host_platform_device_count"
+_LEAST_ADDRESS_SPACE = 2**31  # bytes: with less, threads of XLA cannot start, and abort the process
+
+
+class AddressSpaceError(errors.UserError, MemoryError):
+    """The process may allocate too little memory for JAX."""
 
 
 def available_cores() -> int:
@@ -17,6 +24,20 @@ def use_one_device_per_core() -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     if _DEVICE_COUNT not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} --{_DEVICE_COUNT}={available_cores()}".strip()
+
+
+def require_address_space() -> None:
+    """Raises AddressSpaceError if the process may allocate too little to compute anything. Call before jax starts."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < _LEAST_ADDRESS_SPACE:
+        raise AddressSpaceError(
+            f"computing takes more than {_LEAST_ADDRESS_SPACE / 2**30:g} GiB of address space, and this process may "
+            f"have {limit / 2**30:.1f} GiB; raise the limit, e.g. with: ulimit -v unlimited"
+        )
 
 
 def machine_memory_bytes() -> int | None:

@@ -135,3 +135,14 @@ def test_a_dollar_in_a_file_name_keeps_the_result(tmp_path: pathlib.Path, monkey
     assert cli.main(["solve", r"x$\frac$y.gdl", "--iterations", "20", "--quiet"]) == 0
     assert len(list(tmp_path.glob("results/**/policy.npz"))) == 1
     assert len(list(tmp_path.glob("results/**/*.png"))) == 1
+
+
+@pytest.mark.parametrize("command", [("solve", "kuhn_poker"), ("playout", "rps", "--seconds", "0")])
+def test_too_little_address_space_is_refused_before_xla_aborts(command: tuple[str, ...]) -> None:
+    limited = f"ulimit -v 1500000; exec {sys.executable} -m gdlx.cli {' '.join(command)} --quiet"
+    ran = subprocess.run(["bash", "-c", limited], capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(
+        "error: computing takes more than 2 GiB of address space, and this process may have 1.4"
+    )
+    assert "ulimit -v unlimited" in ran.stderr
