@@ -1,6 +1,6 @@
 """Tic-tac-toe in which a mark is revealed only after the opponent's next move."""
 
-from gdlx.propnet.library import game, grid, kif, sources
+from gdlx.propnet.library import binary, game, grid, kif, sources
 
 _CONFLICT = {
     "discarded": "A mark on a cell that proves to be taken is discarded.",
@@ -26,9 +26,9 @@ def _build(conflict: str) -> str:
         ),
         _ROLES,
         grid.axis("index", 3),
-        kif.successors(1, 3) if conflict == "discarded" else kif.successors(0, 9),
+        kif.successors(1, 3),
         _MOVES,
-        _DISCARDED if conflict == "discarded" else _KEPT,
+        _DISCARDED if conflict == "discarded" else _KEPT + binary.counter("marks", 9, "(adds_one ?p)", of="?p"),
         _END,
         grid.lines(3, 3, 3),
         grid.GOALS,
@@ -104,39 +104,24 @@ _KEPT = """
 (<= (next (cell ?x ?y ?p))
     (does ?p (mark ?x ?y)))
 
-; How many marks a player has made or learned of: one or two more with each of its moves.
-
-(init (count x 0))
-(init (count o 0))
+; A player knows of one or two more marks with each of its moves: its own, and one that it learns of. Two more are a
+; carry into the second place.
 
 (<= learns
     (true (control ?p))
     (true (last ?x ?y))
     (not (true (cell ?x ?y ?p))))
 
-(<= (next (count ?p ?n))
+(<= (adds_one ?p)
     (true (control ?p))
-    (true (count ?p ?m))
-    (succ ?m ?n)
     (not learns))
 
-(<= (next (count ?p ?n))
+(<= (marks_carry ?p 2)
     (true (control ?p))
-    (true (count ?p ?l))
-    (succ ?l ?m)
-    (succ ?m ?n)
     learns)
 
-(<= (next (count ?p ?n))
-    (true (control ?q))
-    (opponent ?p ?q)
-    (true (count ?p ?n)))
-
 (<= full
-    (true (count ?p 8)))
-
-(<= full
-    (true (count ?p 9)))
+    (true (marks ?p 8)))
 """
 
 _END = """

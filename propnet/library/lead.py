@@ -1,6 +1,6 @@
-"""The lead of player 1 as a binary number, and the goals of games that the player in the lead wins."""
+"""The lead of player 1, in binary or one of a list, and the goals of games that the player in the lead wins."""
 
-from gdlx.propnet.library import binary
+from gdlx.propnet.library import binary, kif
 
 # Who takes a prize: (below ?p ?c) if the bid of ?p is lower than card ?c. Cards count with succ.
 BIDS = """
@@ -71,4 +71,29 @@ def prize_account(highest: int, most: int) -> str:
     (worth ?k ?i))
 
 {account(most, "(points ?i)", "takes").strip()}
+"""
+
+
+def counting(limit: int) -> str:
+    """Returns rules for the integers from -limit to limit and their signs; `limit` is at least 1.
+
+    They are for games whose states are shown to users and solved by states, in which `(lead 3)` is read at a glance.
+    """
+    return f"{kif.successors(-limit, limit)}\n\n{_SIGNS.strip()}"
+
+
+_SIGNS = """
+(<= (positive ?n)
+    (succ 0 ?n))
+
+(<= (positive ?n)
+    (positive ?m)
+    (succ ?m ?n))
+
+(<= (negative ?n)
+    (succ ?n 0))
+
+(<= (negative ?n)
+    (negative ?m)
+    (succ ?n ?m))
 """

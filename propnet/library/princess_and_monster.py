@@ -1,6 +1,6 @@
 """Princess and monster, a pursuit in the dark."""
 
-from gdlx.propnet.library import game, grid, kif, sources
+from gdlx.propnet.library import binary, game, grid, kif, sources
 
 
 def _build(turns: int) -> str:
@@ -17,12 +17,12 @@ def _build(turns: int) -> str:
         "; Without percepts only this line tells that moves are hidden.\n; gdlx: gdl-ii",
         _ROLES,
         grid.axis("index", 3),
-        kif.successors(0, max(3, turns)),
+        kif.successors(1, 3),
         _RULES,
-        f"; The end, and the goals of princess and monster if it comes after ?n turns with a catch.\n\n"
-        f"(<= terminal\n    (true (turns {turns})))",
+        binary.counter("turns", turns, "(true (control monster))"),
+        f"; The end.\n\n(<= terminal\n    {binary.reached('turns', turns)})",
         _END,
-        kif.facts("payoff", ((n, 50 - 2 * (turns - n), 50 + 2 * (turns - n)) for n in range(2, turns + 1))),
+        *(_catch(n, turns) for n in range(2, turns + 1)),
         f"(<= (goal princess {50 + 2 * turns})\n    (not caught))",
         f"(<= (goal monster {50 - 2 * turns})\n    (not caught))",
     )
@@ -38,7 +38,6 @@ _ROLES = """
 (init (at princess 1 1))
 (init (at monster 3 3))
 (init (control princess))
-(init (turns 0))
 """
 
 _RULES = """
@@ -82,14 +81,6 @@ _RULES = """
     (true (control ?q))
     (opponent ?p ?q))
 
-(<= (next (turns ?n))
-    (true (turns ?n))
-    (true (control princess)))
-
-(<= (next (turns ?n))
-    (true (turns ?m))
-    (succ ?m ?n)
-    (true (control monster)))
 """
 
 _END = """
@@ -99,17 +90,15 @@ _END = """
 (<= caught
     (true (at princess ?x ?y))
     (true (at monster ?x ?y)))
-
-(<= (goal princess ?g)
-    caught
-    (true (turns ?n))
-    (payoff ?n ?g ?h))
-
-(<= (goal monster ?h)
-    caught
-    (true (turns ?n))
-    (payoff ?n ?g ?h))
 """
+
+
+def _catch(turn: int, turns: int) -> str:
+    """The goals if the princess is caught in a turn."""
+    chips = 2 * (turns - turn)
+    caught = f"    caught\n    {binary.equals('turns', turn, turns)})"
+    return f"(<= (goal princess {50 - chips})\n{caught}\n\n(<= (goal monster {50 + chips})\n{caught}"
+
 
 GAME = game.Game(
     name="princess_and_monster",

@@ -1,6 +1,6 @@
 """Rock-paper-scissors for many rounds."""
 
-from gdlx.propnet.library import binary, game, kif, lead, sources
+from gdlx.propnet.library import game, kif, lead, sources
 
 
 def _build(rounds: int) -> str:
@@ -15,11 +15,11 @@ def _build(rounds: int) -> str:
         kif.TWO_PLAYERS,
         kif.OPPONENTS,
         _SIGNS,
+        "(init (played 0))\n(init (lead 0))",
+        lead.counting(rounds),
         _RULES,
-        binary.counter("rounds", rounds),
-        f"(<= terminal\n    {binary.reached('rounds', rounds)})",
-        "(one 1)",
-        lead.account(rounds, "(one ?i)", "wins"),
+        f"(<= terminal\n    (true (played {rounds})))",
+        _AHEAD,
         lead.GOALS,
     )
 
@@ -42,6 +42,40 @@ _RULES = """
     (does ?p ?s)
     (does ?q ?t)
     (beats ?s ?t))
+
+(<= tied
+    (does player1 ?s)
+    (does player2 ?s))
+
+(<= (next (lead ?e))
+    (true (lead ?d))
+    (succ ?d ?e)
+    (wins player1))
+
+(<= (next (lead ?e))
+    (true (lead ?d))
+    (succ ?e ?d)
+    (wins player2))
+
+(<= (next (lead ?d))
+    (true (lead ?d))
+    tied)
+
+(<= (next (played ?n))
+    (true (played ?m))
+    (succ ?m ?n))
+
+; The end.
+"""
+
+_AHEAD = """
+(<= (ahead player1)
+    (true (lead ?d))
+    (positive ?d))
+
+(<= (ahead player2)
+    (true (lead ?d))
+    (negative ?d))
 """
 
 GAME = game.Game(
@@ -53,7 +87,7 @@ GAME = game.Game(
             default=9,
             minimum=1,
             maximum=10_000,
-            help="rounds of a game; no limit in the rules",
+            help="rounds of a game; no limit in the rules, the sheet has two lines a round",
         )
     },
 )

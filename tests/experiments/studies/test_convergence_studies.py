@@ -40,14 +40,14 @@ def graph_of(spec: str) -> graph.StateGraph:
 
 
 def test_graphs_have_all_states() -> None:
-    """The states of goofspiel are both hands, and who has won each prize."""
+    """The states of goofspiel are both hands, and the lead of the first player."""
     cards = range(1, 5)
-    states: set[Any] = {(frozenset(cards), frozenset(cards), ())}
+    states: set[Any] = {(frozenset(cards), frozenset(cards), 0)}
     sizes = [1]
     for prize in cards:
         states = {
-            (mine - {x}, yours - {y}, (*won, (prize, x > y)) if x != y else won)
-            for mine, yours, won in states
+            (mine - {x}, yours - {y}, lead + prize * ((x > y) - (x < y)))
+            for mine, yours, lead in states
             for x, y in itertools.product(mine, yours)
         }
         sizes.append(len(states))

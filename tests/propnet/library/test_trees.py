@@ -15,7 +15,6 @@ SIZES = {
     "gops:rounds=2,extra=3": (100_126, 563_050, 241_920, 252, 120_960, 0),
     "oshi_zumo:coins=4,size=1,horizon=3,alesia=true": (1_268, 1_268, 1_073, 151, 57, 0),
     "oshi_zumo:coins=6,size=1,min_bid=2": (126, 126, 64, 11, 9, 0),
-    "repeated_rps:rounds=3": (820, 820, 729, 91, 270, 0),
     "smallest:players=2,numbers=3,target=30,steps=4": (6_895, 6_895, 6_129, 766, 4_968, 79_380),
 }
 
