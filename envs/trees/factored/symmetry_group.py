@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs.trees import unique_rows
-from gdlx.propnet.circuits import propnet
+from gdlx.propnet.circuits import memo, propnet
 from gdlx.propnet.symmetries import symmetries
 
 Bools = npt.NDArray[np.bool_]
@@ -74,6 +74,7 @@ def has(sets: Words, elements: Longs | int) -> Bools:
     return members
 
 
+@memo.per_propnet
 def build(propnet: propnet.PropNet) -> Group | None:
     """The symmetries of a game that leave every player its role; None if there is only the identity.
 
