@@ -125,13 +125,12 @@ def build(
       sizes: the lengths of these vectors.
       scales: for every player, by what the plan of each of its sequences is multiplied; None for 1.
     """
-    members, ranks = [], []
-    for rows, place in zip(blocks.members, places, strict=True):
-        moved = ragged.sort_rows(ragged.Ragged(rows.starts, place.astype(np.int32)[rows.items]))
-        arranged = _arrange(moved)
-        members.append((moved, arranged))
-        ranks.append(_ranks(arranged.order))
-    players = [_build_player(blocks, members, ranks, sizes, number) for number in range(len(members))]
+    # Player by player: temporary arrays are as large as what is kept.
+    sides = [
+        _arrange_side(blocks, number, place, size)
+        for number, (place, size) in enumerate(zip(places, sizes, strict=True))
+    ]
+    players = [_build_player(blocks, sides, number) for number in range(len(sides))]
     if scales is None:
         return players
     flat = []
@@ -157,31 +156,44 @@ class Player(NamedTuple):
     rows: Longs
 
 
-def _build_player(
-    blocks: terminal_blocks.TerminalBlocks,
-    members: list[tuple[ragged.Ragged, Arranged]],
-    ranks: list[Longs],
-    sizes: Sequence[int],
-    number: int,
-) -> Player:
-    others = [n for n in range(len(members)) if n != number]
-    reach = tuple(_gathers(members[n][0].items, members[n][1], sizes[n]) for n in others)
+class _Side(NamedTuple):
+    """The sets of one player. Axes: N sets, B blocks, m sequences in sets."""
+
+    reach: Gathers  # from the flat plan to the sums of the sets
+    ranks: Longs  # [N] places of the sets among these sums
+    blocks: npt.NDArray[np.int32]  # [B] set after set
+    by_set: Arranged  # places in `blocks`
+    sequences: Gathers  # from the payoffs of the sets to those of sequences
+    rows: Longs  # [m] places of these in the flat vector
+
+
+def _arrange_side(blocks: terminal_blocks.TerminalBlocks, number: int, place: Longs, size: int) -> _Side:
+    members = blocks.members[number]
+    moved = ragged.sort_rows(ragged.Ragged(members.starts, place.astype(np.int32)[members.items]))
+    arranged = _arrange(moved)
+    reach, ranks = _gathers(moved.items, arranged, size), _ranks(arranged.order)
+    del arranged
     # Blocks by the player's set, in an order of their own.
-    of_set = ragged.from_groups(blocks.sets[:, number], np.arange(len(blocks.weight)), members[number][0].rows)
+    of_set = ragged.from_groups(blocks.sets[:, number], np.arange(len(blocks.weight)), moved.rows)
     by_set = _arrange(of_set)
-    payoff = blocks.payoff[:, number] * blocks.weight
-    products = []
-    items = np.append(of_set.items, 0)
-    for table in by_set.tables:
-        block, is_block = items[table], table < len(of_set.items)
-        rows = tuple(device_arrays.ints(np.where(is_block, ranks[n][blocks.sets[block, n]], 0)) for n in others)
-        products.append(Products(rows, device_arrays.floats(np.where(is_block, payoff[block], 0.0))))
     # The player's sequences by the sets that have them: the transposed matrix, a sequence as often as it occurs.
-    moved = members[number][0]
     used, transposed = _transpose(moved, _ranks(by_set.order))
+    del moved
     by_sequence = _arrange(transposed)
-    sequences = _gathers(transposed.items, by_sequence, moved.rows)
-    return Player(BlockPayoffs(reach, tuple(products), sequences), used[by_sequence.order])
+    sequences = _gathers(transposed.items, by_sequence, members.rows)
+    return _Side(reach, ranks, of_set.items.astype(np.int32), by_set, sequences, used[by_sequence.order])
+
+
+def _build_player(blocks: terminal_blocks.TerminalBlocks, sides: Sequence[_Side], number: int) -> Player:
+    side, others = sides[number], [n for n in range(len(sides)) if n != number]
+    products = []
+    for table in side.by_set.tables:
+        block, is_block = side.blocks.take(table, mode="clip"), table < len(side.blocks)
+        rows = tuple(device_arrays.ints(np.where(is_block, sides[n].ranks[blocks.sets[block, n]], 0)) for n in others)
+        payoff = blocks.payoff[block, number] * blocks.weight[block]
+        products.append(Products(rows, device_arrays.floats(np.where(is_block, payoff, 0.0))))
+    reach = tuple(sides[n].reach for n in others)
+    return Player(BlockPayoffs(reach, tuple(products), side.sequences), side.rows)
 
 
 def _transpose(rows: ragged.Ragged, rank: Longs) -> tuple[Longs, ragged.Ragged]:
@@ -236,5 +248,10 @@ def _ranks(order: Longs) -> Longs:
 
 
 def _gathers(items: npt.NDArray[np.int32], arranged: Arranged, size: int) -> Gathers:
-    padded = np.append(items, np.int32(size))
-    return Gathers(tuple(device_arrays.ints(padded[table]) for table in arranged.tables))
+    """Gathers of the items in tables of places; `size` is the length of the vector."""
+    tables = []
+    for table in arranged.tables:
+        places = items.take(table, mode="clip")
+        places[table == len(items)] = size
+        tables.append(device_arrays.ints(places))
+    return Gathers(tuple(tables))
