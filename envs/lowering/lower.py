@@ -45,7 +45,7 @@ def _grouped(run_group: _Run, tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
     padded = jnp.pad(inputs, ((0, 0), (0, groups * size - words)))
     parts = jnp.moveaxis(padded.reshape(inputs.shape[0], groups, size), 1, 0)
     outputs = jax.lax.map(functools.partial(run_group, tape), parts)
-    return jnp.moveaxis(outputs, 0, 1).reshape(outputs.shape[1], -1)[:, :words]
+    return jnp.moveaxis(outputs, 0, 1).reshape(outputs.shape[1], groups * size)[:, :words]  # perhaps no row at all
 
 
 def _run_straight(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:

@@ -7,6 +7,7 @@ registers of the processor and is many times faster.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,9 @@ import jax.numpy as jnp
 from gdlx.envs.lowering import rng, tape
 
 EXTRA_BITS = 16  # beyond those of the largest count: the relative error of a probability is at most 2^-16
+
+_UNROLLED_BITS, _FUSED_ROUNDS = 4, 3
+_barrier: Any = jax.lax.optimization_barrier
 
 Number = list[tape.Literal]  # bits, the lowest first
 
@@ -61,6 +65,21 @@ def draw_ranks(streams: rng.Streams, counts: Sequence[jax.Array]) -> tuple[rng.S
 
     zeros = [jnp.zeros_like(count) for count in counts]
     return jax.lax.fori_loop(0, rounds, halve, (streams, zeros)) if counts else (streams, [])
+
+
+def scale_count(drawn: jax.Array, count: jax.Array) -> jax.Array:
+    """A number below uint32[m, W] counts, likewise, from uint32[k, W] random words: floor(drawn * count / 2^k)."""
+
+    def halve(number: int | jax.Array, rank: jax.Array) -> jax.Array:
+        return _add_and_halve(rank, count & drawn[number])
+
+    rank = jnp.zeros_like(count)
+    if len(count) > _UNROLLED_BITS:
+        looped: jax.Array = jax.lax.fori_loop(0, len(drawn), halve, rank)
+        return looped
+    for number in range(len(drawn)):  # several times faster than the loop, if XLA does not fuse too many rounds
+        rank = halve(number, rank) if number % _FUSED_ROUNDS else _barrier(halve(number, rank))
+    return rank
 
 
 def _add_and_halve(a: jax.Array, b: jax.Array) -> jax.Array:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from gdlx.envs.views import info_key
+
 _WARM_UP = 15  # rounds until one changed bit of the seed has reached every bit, as its author recommends
 
 
@@ -39,6 +41,18 @@ def draw(state: Streams) -> tuple[Streams, jax.Array]:
     word = a + b + counter
     rotated = (c << 21) | (c >> 11)
     return Streams(b ^ (b >> 9), c + (c << 3), rotated + word, counter + jnp.uint32(1)), word
+
+
+def hash_words(key: jax.Array, index: jax.Array, count: int) -> jax.Array:
+    """uint32[count, W] random words under a key, which depend only on uint32[W] indices: for a single draw.
+
+    Rounds of Speck 64, as in `info_key`: streams would be warmed up for a few words.
+    """
+    seed = key.reshape(-1)
+    numbers = jnp.arange((count + 1) // 2, dtype=jnp.uint32)[:, None]
+    pairs = info_key.extend_words((seed[0], seed[-1]), (index[None], numbers ^ jnp.uint32(0x9E3779B9)))
+    words: jax.Array = jax.lax.optimization_barrier(jnp.concatenate(pairs)[:count])  # type: ignore[no-untyped-call]
+    return words
 
 
 def draw_rows(state: Streams, count: int) -> tuple[Streams, jax.Array]:

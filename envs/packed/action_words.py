@@ -168,12 +168,8 @@ def _choose(rows: jax.Array, numbers: jax.Array, seed: jax.Array) -> jax.Array:
     flat = rows.reshape(actions, players * words)
     counting, choosing = _tapes(actions)
     count = lower.run(counting, flat)
-    ranks = []
-    for player in range(players):
-        streams = rng.make_streams(seed ^ np.uint32(player * 0x9E3779B9 & 0xFFFFFFFF), numbers[0, 0], words)
-        player_count = count[:, player * words : (player + 1) * words]
-        ranks.append(random_move.draw_ranks(streams, [player_count])[1][0])
-    rank = jnp.concatenate(ranks, axis=1) if ranks else jnp.zeros((count.shape[0], 0), jnp.uint32)
+    index = (numbers + np.arange(players, dtype=np.uint32)[:, None] * np.uint32(1 << 26)).reshape(-1)
+    rank = random_move.scale_count(rng.hash_words(seed, index, random_move.EXTRA_BITS + len(count)), count)
     return lower.run(choosing, jnp.concatenate([flat, rank])).reshape(rows.shape)
 
 

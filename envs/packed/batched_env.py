@@ -350,8 +350,8 @@ class BatchedEnv:
             return counts[:0]
 
         def draw(counts: jax.Array, numbers: jax.Array, seed: jax.Array) -> jax.Array:
-            streams = rng.make_streams(seed, numbers[0, 0], counts.shape[1])
-            return random_move.draw_ranks(streams, [counts])[1][0]
+            drawn = rng.hash_words(seed, numbers[0], random_move.EXTRA_BITS + len(counts))
+            return random_move.scale_count(drawn, counts)
 
         return self._on_shards(draw, counts, action_words.word_numbers(counts), action_words.random_seed(key))
 

@@ -17,6 +17,7 @@ from gdlx.experiments.bench.measuring import children
 
 _BATCHES = (1_024, 16_384, 131_072)
 _STEPS = 32  # of a scan
+_LEAST_OF_DEVICE = 4_096  # games; fewer are faster on one
 _LONGEST_COMPILE = 5.0
 
 
@@ -59,7 +60,7 @@ def figures() -> Iterator[harness.Figure]:
     for game in _GAMES:
         if game.ours in _OBSERVED:
             batch = _BATCHES[1]
-            theirs = children.call(pgx_speed, game.theirs, batch, "random", True) if has_pgx else None
+            theirs = children.call(pgx_speed, game.theirs, batch, "random") if has_pgx else None
             ours = batched_speed(game.ours, batch, "random", observed=True)
             yield from _compared(f"{game.ours}: batched, random, with infostate", batch, ours, theirs, 2.0)
     yield from _compile_figures()
@@ -82,31 +83,34 @@ def _compared(name: str, batch: int, ours: Speed, theirs: Speed | None, least: f
 def batched_speed(game: str, batch: int, policy: str, *, observed: bool = False) -> Speed:
     """Of `Env.batched`, on one device for each core."""
     import jax
-    import jax.numpy as jnp
 
     import gdlx
 
-    count = max(n for n in range(1, jax.device_count() + 1) if batch % (512 * n) == 0)
+    fitting = (n for n in range(1, jax.device_count() + 1) if batch % (512 * n) == 0 and batch >= _LEAST_OF_DEVICE * n)
+    count = max(fitting, default=1)
     mesh = jax.make_mesh((count,), ("games",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:count])
     env = gdlx.make(game).batched(batch, track=("infostate",) if observed else (), mesh=mesh)
     turns = env.turn_based() if observed else None
 
-    def step(states: Any, key: Any) -> tuple[Any, Any]:
+    def step(carry: Any, key: Any) -> tuple[Any, Any]:
+        states, _ = carry
         choose, move = jax.random.split(key)
         legal = env.legal(states)
         actions = legal.first() if policy == "first" else gdlx.random_actions(choose, legal)
         after, timestep = env.step(states, actions, move)
         read = [timestep.rewards.sum(), timestep.terminated.sum()]
-        if turns is not None:
-            read.append(turns.observe(after, "infostate").sum())
-        return after, read
+        return (after, observe(after)), read
 
-    def count_events(states: Any, key: Any) -> tuple[Any, Any]:
-        decisions = (env.legal(states).mask.sum(axis=2) > 1).sum()
-        after, (_, ended, *_) = step(states, key)
+    def observe(states: Any) -> Any:
+        return None if turns is None else turns.observe(states, "infostate")  # written to memory in every step
+
+    def count_events(carry: Any, key: Any) -> tuple[Any, Any]:
+        decisions = (env.legal(carry[0]).mask.sum(axis=2) > 1).sum()
+        after, (_, ended) = step(carry, key)
         return after, (decisions, ended)
 
-    return _speed(step, count_events, jax.jit(env.reset)(), batch, jnp)
+    start = jax.jit(env.reset)()
+    return _speed(step, count_events, (start, jax.jit(observe)(start)))
 
 
 def vmapped_speed(game: str, batch: int, policy: str) -> Speed:
@@ -139,10 +143,10 @@ def vmapped_speed(game: str, batch: int, policy: str) -> Speed:
         after, (_, ended) = step(states, key)
         return after, (decisions, ended)
 
-    return _speed(step, count_events, jax.device_put(first, split), batch, jnp)
+    return _speed(step, count_events, jax.device_put(first, split))
 
 
-def pgx_speed(name: str, batch: int, policy: str, observed: bool = False) -> Speed:
+def pgx_speed(name: str, batch: int, policy: str) -> Speed:
     """Of pgx, with one device, where XLA uses all cores; call it in a process of its own."""
     os.environ.pop("XLA_FLAGS", None)
 
@@ -162,19 +166,17 @@ def pgx_speed(name: str, batch: int, policy: str, observed: bool = False) -> Spe
         actions = jnp.argmax(mask, axis=1) if policy == "first" else gdlx.random_actions(choose, mask)
         after = forward(state, actions, jax.random.split(move, batch))
         read = [after.rewards.sum(), after.terminated.sum()]
-        if observed:
-            read.append(after.observation.sum())
-        return after, read
+        return after, read  # observations are part of its states
 
     def count_events(state: Any, key: Any) -> tuple[Any, Any]:
-        after, (_, ended, *_) = step(state, key)
+        after, (_, ended) = step(state, key)
         return after, (jnp.asarray(batch), ended)
 
     state = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), batch))
-    return _speed(step, count_events, state, batch, jnp)
+    return _speed(step, count_events, state)
 
 
-def _speed(step: Program, count_events: Program, state: Any, batch: int, jnp: Any) -> Speed:
+def _speed(step: Program, count_events: Program, state: Any) -> Speed:
     """Times scans of `step`, and counts what happens in one of them."""
     import jax
 

@@ -153,6 +153,39 @@ def test_vmap_is_a_loop_and_jit_changes_nothing() -> None:
     assert same(rps.step(start, jnp.asarray(end.actions), None), end)
 
 
+@pytest.mark.parametrize("batch", [1, 31, 128, 130, 1_000])
+def test_batches_of_any_size(batch: int) -> None:
+    """Whatever the words are that games share, each is stepped as if alone."""
+    env, step = kuhn()
+    states = jax.tree.map(lambda x: jnp.broadcast_to(x, (batch, *x.shape)), env.init())
+    deals, deal = np.arange(batch) % 3, jnp.broadcast_to(jnp.array([4, 4]), (batch, 2))
+    after = jax.jit(jax.vmap(lambda state, actions, card: env.step(state, actions, None, card)))(states, deal, deals)
+    alone = [step(env.init(), jnp.array([4, 4]), None, jnp.asarray(card)) for card in range(3)]
+    expected = jax.tree.map(lambda *fields: jnp.stack(fields)[deals], *alone)
+    assert same(after, expected)
+
+
+def test_states_are_lean() -> None:
+    """What is not tracked is not there, and tracking changes nothing else."""
+    lean, full = gdlx.make("kuhn_poker"), made("kuhn_poker")
+    assert len(jax.tree.leaves(lean.init())) == 2
+    assert lean.init().words.shape == (2,)
+    assert len(jax.tree.leaves(full.init())) == 4
+    assert lean.tracking() is lean
+    assert lean.tracking("percepts") is lean.tracking("percepts")
+    only = lean.tracking("info_key")
+    step = [jax.jit(env.step) for env in (lean, full, only)]
+    states = [env.init() for env in (lean, full, only)]
+    for number, actions in enumerate(([4, 4], [4, 4], [0, 4], [4, 1])):
+        key = jax.random.key(number)
+        states = [one(state, jnp.array(actions), key) for one, state in zip(step, states, strict=True)]
+        assert same(states[0], states[1], but=matches.TRACKED)
+        assert np.array_equal(states[2].info_key, states[1].info_key)
+        with pytest.raises(envs.EnvError, match="track="):
+            _ = states[2].percepts
+    assert bool(states[0].terminated)
+
+
 def test_vmaps_may_be_nested() -> None:
     env, _ = kuhn()
     keys = jax.random.split(jax.random.key(0), (3, 5))

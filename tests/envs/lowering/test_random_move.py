@@ -152,3 +152,44 @@ def test_random_words_are_balanced() -> None:
     for other in (np.ones_like(bits), np.roll(bits, 1, axis=0), np.roll(bits, 1, axis=1), np.roll(bits, 1, axis=2)):
         agree = (bits == other).sum(axis=(0, 1))
         assert np.abs(agree - samples / 2).max() < 5 * np.sqrt(samples) / 2
+
+
+def test_scaled_counts_are_exact() -> None:
+    """floor(drawn * count / 2^k), computed with Python's integers, with few bits and with many."""
+    for largest in (3, 12, 200):
+        bits, words = largest.bit_length(), 64
+        rounds = random_move.EXTRA_BITS + bits
+        drawn = rng.hash_words(jnp.array([7, largest], jnp.uint32), jnp.arange(words, dtype=jnp.uint32), rounds)
+        counts = np.random.default_rng(largest).integers(0, largest + 1, 32 * words)
+        rank = jax.jit(random_move.scale_count)(drawn, jnp.asarray(sliced(counts, bits)))
+        expected = joined(drawn).astype(object) * counts >> rounds
+        assert (joined(rank) == expected.astype(int)).all()
+
+
+def test_hashed_words_are_uniform_and_independent() -> None:
+    """Ranks by chi-square; of neighbours, of players, of rounds, and of keys that differ in one bit, also in pairs."""
+    words, count = 4_096, 6
+
+    def ranks(key: tuple[int, int], first: int) -> np.ndarray:
+        index = jnp.arange(first, first + words, dtype=jnp.uint32)
+        drawn = rng.hash_words(jnp.array(key, jnp.uint32), index, random_move.EXTRA_BITS + 3)
+        counts = jnp.asarray(sliced(np.full(32 * words, count), 3))
+        found: np.ndarray = joined(random_move.scale_count(drawn, counts))
+        return found
+
+    whole = ranks((0, 1), 0)
+    assert is_uniform(np.bincount(whole, minlength=count))
+    for other in (
+        ranks((0, 1), 1 << 26),
+        ranks((0, 3), 0),
+        ranks((1 << 31, 1), 0),
+        np.roll(whole, 1),
+        np.roll(whole, 32),
+    ):
+        assert is_uniform(np.bincount(whole * count + other, minlength=count * count))
+    drawn = np.asarray(rng.hash_words(jnp.array([5, 6], jnp.uint32), jnp.arange(words, dtype=jnp.uint32), 20))
+    ones = np.unpackbits(drawn.view(np.uint8).reshape(20, -1), axis=1).astype(int)
+    assert is_uniform(np.array([ones.sum(), (1 - ones).sum()]))
+    for later in range(1, 20):
+        agree = (ones[0] == ones[later]).sum()
+        assert is_uniform(np.array([agree, ones.shape[1] - agree]))

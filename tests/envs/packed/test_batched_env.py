@@ -380,6 +380,20 @@ def test_render() -> None:
         assert played not in text.splitlines()[-1]
 
 
+def test_a_large_batch_of_a_game_without_chance() -> None:
+    """Of so many words that tapes run in groups, also one that has nothing to do."""
+    game = gdlx.make("tictactoe").batched(70_000)
+
+    @jax.jit
+    def play(key: jax.Array) -> Any:
+        states, timestep = game.step(game.reset(), gdlx.random_actions(key, game.legal(game.reset())))
+        return game.legal(states).mask[:, 1].sum(axis=1), timestep.illegal
+
+    options, illegal = play(jax.random.key(0))
+    assert (np.asarray(options) == 8).all()
+    assert not illegal.any()
+
+
 def other_batch() -> tuple[batched_env.BatchedState, action_words.ActionWords]:
     game, other = KUHN().batched(8), KUHN().batched(99)
     return game.reset(), other.legal(other.reset()).first()
@@ -413,6 +427,13 @@ def other_batch() -> tuple[batched_env.BatchedState, action_words.ActionWords]:
             "pass a key",
         ),
         (lambda: gdlx.make("rps").batched(4).turn_based(), "rps is not turn-taking"),
+        (lambda: gdlx.make("rps", track="percept"), "`track=` takes info_key, percepts and actions; got 'percept'"),
+        (lambda: gdlx.make("rps").tracking("keys"), "got 'keys'"),
+        (lambda: gdlx.make("rps").init().info_key, 'gdlx.make(.., track=("info_key",))'),
+        (
+            lambda: gdlx.make("rps").step(gdlx.make("tictactoe").init(), jnp.zeros(2, int), None),
+            "the state is of another game than rps",
+        ),
         (lambda: gdlx.random_actions(jax.random.key(0), jnp.zeros((3, 2))), "must be bool[.., actions]"),
     ],
 )
