@@ -21,6 +21,7 @@ BENCHMARKS = {
     "large": "games of ten billion histories, exactly: counts, time and memory",
     "mccfr": "sampled solving, beside OpenSpiel's C++",
     "search": "bounds estimated by play, beside exact exploitability; first moves in a large game",
+    "infoset": "information sets counted, listed and sampled, beside Richards (2012) and rejection",
     "sweep": "a thousand runs at once, beside one after the other; and a report on a hundred",
     "train": "networks that learn games, beside OpenSpiel's Deep CFR",
     "start": "first results and compile times of every library game",
