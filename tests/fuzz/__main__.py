@@ -6,6 +6,7 @@ python -m gdlx.tests.fuzz --minutes 5 --counts fuzz.json
 import functools
 import sys
 
+from gdlx.envs import compilation_cache
 from gdlx.tests.fuzz import bits, command_lines, readers, sheets
 from gdlx.tests.helpers import trials
 
@@ -23,4 +24,5 @@ PARTS = (
 )
 
 if __name__ == "__main__":
+    compilation_cache.enable()  # new processes of the same parts compile nothing again
     sys.exit(trials.main(__doc__, PARTS, limits=trials.Limits(peak_bytes=2 * _GB, data_bytes=6 * _GB)))
