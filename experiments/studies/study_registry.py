@@ -17,6 +17,7 @@ What a full run changes, other than its time:
     growth            two larger games, and twice the time for each measurement
     head_to_head      agents think four times as long, in as many games
     hyperparameters   the games that the thesis has, which are larger; 20 seeds instead of 8; batches of 4 096
+    information_sets  30 seconds for each position, as published
     modified_rps      ten times the iterations
 
 So a full run is in general not as large as the published one; README.md of each study says how they differ.
@@ -40,6 +41,7 @@ STUDIES = {
     "growth": "what an iteration and unrolling cost as games grow by six orders of magnitude",
     "head_to_head": "random, MCCFR and online players against each other, beside West (2024), Schlindenbuch (2019)",
     "hyperparameters": "settings of CFR and of outcome sampling, one at a time, beside those of Schlindenbuch (2019)",
+    "information_sets": "histories that agree with what a player saw in three games, beside Richards (2012)",
     "modified_rps": "how searches find the equilibrium of a biased rock-paper-scissors, beside West (2024)",
 }
 

@@ -1,0 +1,1 @@
+"""Information sets of Racko, Battleship and GOPS, beside Richards (2012)."""
