@@ -6,6 +6,7 @@ The advice has commands to copy.
 from gdlx.envs import dynamics, game_facts, game_spec
 from gdlx.envs.states import state_count
 from gdlx.envs.trees import game_tree
+from gdlx.envs.trees.estimates import block_estimate
 from gdlx.envs.trees.factored import private_registers, symmetry_group
 from gdlx.propnet import library
 from gdlx.propnet.checks import repetition
@@ -59,16 +60,22 @@ def explain(
             f"`gdlx match {game.spec} {agents} --games 10`"
         )
     else:
+        fits_in_blocks = _fits_in_blocks(propnet, error)
+        if fits_in_blocks:
+            command = f"`gdlx solve {game.spec}`"
+            smaller = (
+                f"Take an algorithm that works on its blocks: {command}; or make the game smaller{_parameters(game)}"
+            )
         advice = (
             f"{smaller}, or sample it without unrolling: `{sampling_command(game, propnet)}`. "
             "Then bound what it reached: `gdlx evaluate RESULT --bound`"
         )
-        if not symmetries:
-            order = _useful_symmetries(propnet)
+        order = 1 if symmetries or fits_in_blocks else _useful_symmetries(propnet)
+        if order > 1:
             advice += (
                 f". Its rules have {order} symmetries: `gdlx solve {game.spec} --symmetries` leaves out what they "
                 "exchange, and may fit"
-            ) * (order > 1)
+            )
     return type(error)(error.reason, advice)
 
 
@@ -124,6 +131,16 @@ def symmetry_hint(propnet: propnet.PropNet) -> str:
         f". Its rules have {order} symmetries: a policy that they do not change may be judged exactly with "
         "`symmetries=True`"
     ) * (order > 1)
+
+
+def _fits_in_blocks(propnet: propnet.PropNet, error: game_tree.TooLargeError) -> bool:
+    """Whether a game that was not unrolled node by node fits if it is unrolled in blocks."""
+    if isinstance(error, game_tree.TooManyBlocksError) or not game_spec.prefers_blocks(propnet):
+        return False
+    guess = game_facts.probe(propnet).histories()
+    if guess.is_truncated:
+        return False
+    return block_estimate.estimate_blocks(propnet, guess.histories).widest.estimate <= limits.BLOCKS
 
 
 def _useful_symmetries(propnet: propnet.PropNet) -> int:

@@ -122,6 +122,15 @@ def test_symmetries_are_named_where_they_may_help(game: str, order: int | None) 
     assert "--symmetries" not in str(size_advice.explain(spec, spec.compile(), error, symmetries=True))
 
 
+def test_what_needs_each_terminal_of_a_game_in_blocks_is_told_what_does_not() -> None:
+    spec = game_spec.GameSpec("phantom_ttt")
+    message = str(size_advice.explain(spec, spec.compile(), game_tree.TooLargeError("too large")))
+    assert "an algorithm that works on its blocks: `gdlx solve phantom_ttt`; or make the game smaller" in message
+    assert "symmetries" not in message
+    spec = game_spec.GameSpec("phantom_tictactoe")
+    assert "blocks" not in str(size_advice.explain(spec, spec.compile(), game_tree.TooLargeError("too large")))
+
+
 def test_the_suggested_command_runs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_solver, "_MATCHES", 64)
     (tmp_path / "mine.gdl").write_text(STAY + ENDING)
