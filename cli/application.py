@@ -123,7 +123,7 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Exit as stop:
         return stop.exit_code
     except typer.TyperException as error:
-        console.fail(_usage(error), as_json=as_json)
+        console.fail(_usage(error, rest[0] if rest else ""), as_json=as_json)
         return error.exit_code
     except diagnostics.GdlError as error:
         console.fail(console.in_options(str(error), _options_elsewhere(rest)), as_json=as_json, label="")
@@ -204,11 +204,12 @@ def hoist(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 _OUTPUTS = ("-o", "--output", "--out", "--folder", "--dir")  # what other commands and programs call the same
 
 
-def _usage(error: typer.TyperException) -> str:
+def _usage(error: typer.TyperException, command: str) -> str:
     context: typer.Context | None = getattr(error, "ctx", None)
     message = " ".join(error.format_message().split())
     end = "" if message.endswith((".", "?")) else "."
     params = context.command.params if context else ()
     if getattr(error, "option_name", None) in _OUTPUTS and any("--results" in param.opts for param in params):
         end += " The folder for results is --results DIR."
-    return f"{message}{end} See '{context.command_path if context else 'gdlx'} --help'."
+    named = f"gdlx {command}" if command in _COMMAND_PARAMETERS else "gdlx"  # the parser does not know its context
+    return f"{message}{end} See '{context.command_path if context else named} --help'."

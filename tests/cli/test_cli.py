@@ -93,6 +93,7 @@ def test_the_help_of_a_command_names_the_global_options(command: str, capsys: py
     ("arguments", "words"),
     [
         (["nonsense"], "'nonsense'. See 'gdlx --help'"),
+        (["solve", "kuhn_poker", "--iterations"], "requires an argument. See 'gdlx solve --help'"),
         (["games", "--nonsense"], "--nonsense. See 'gdlx games --help'"),
         (["games", "extra"], "extra"),
         (["games", "--seed"], "--seed"),
