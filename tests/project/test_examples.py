@@ -16,6 +16,7 @@ NAMES = {
     "custom_agent",
     "custom_cfr_variant",
     "ppo",
+    "ppo_pgx",
     "random_play",
     "solve_own_game",
     "sweep_settings",
@@ -53,6 +54,15 @@ def test_solve_own_game() -> None:
 def test_ppo() -> None:
     """Uniform play is exploited by 2.4 chips, a fresh network by about 2; learning lowers it at once."""
     assert _load("ppo").main(30, every=30) < 1.5
+
+
+def test_ppo_on_pgx(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same loop learns to win against uniform play: a fresh network wins nothing."""
+    pytest.importorskip("pgx")
+    monkeypatch.syspath_prepend(FOLDER)
+    _load("ppo_pgx").main(30, every=30)
+    won = [float(line.split(", ")[1].split()[0]) for line in capsys.readouterr().out.splitlines()[:2]]
+    assert won[0] < 0.5 < won[1]
 
 
 def test_sweep_settings() -> None:
