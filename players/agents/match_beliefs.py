@@ -11,7 +11,7 @@ from gdlx.players.agents import agent
 from gdlx.solvers.search import beliefs
 
 # As many lanes whether states are enumerated or sampled, so that one program serves both.
-BUDGET = beliefs.BeliefBudget(size=2**12, states=2**12)
+BUDGET = beliefs.BeliefBudget(size=2**12, states=2**12, seconds=2.0)
 
 
 class MatchBeliefs:

@@ -28,7 +28,7 @@ class BeliefBudget(NamedTuple):
     states: int = 2**12  # maximal number of joint actions of a step to enumerate, or of histories to list
     tries: int = 2**20  # maximal number of games that sampling starts
     merged: int = 2**17  # maximal number of histories after a choice, where those with equal futures are merged
-    seconds: float = 5.0  # of the SAT solver
+    seconds: float = 5.0  # of sampling with guidance, approximately, and of the SAT solver
 
 
 class Report(NamedTuple):

@@ -3,8 +3,7 @@
 The other players are assumed to follow known policies, uniform by default; the player's own actions are fixed. The
 states that are consistent with the history then have probabilities, which several methods compute or sample:
 
-- enumeration: all joint actions of the others and of chance, step by step, with exact weights. Equal states in which
-  all players have the same information are merged;
+- enumeration: all joint actions of the others and of chance, with exact weights. Equal states are merged;
 - what the observations of the whole match leave open (`observed_histories`): listed, sampled with guidance, or found by
   a SAT solver;
 - particles: sampled games, resampled in every step from those that are consistent (`particle_filter`);
@@ -30,7 +29,14 @@ from gdlx.envs.views import history
 from gdlx.propnet.common import seeds
 from gdlx.propnet.observations import observation_circuit, plausible_moves, unit_propagation
 from gdlx.solvers.mccfr import table_policy
-from gdlx.solvers.search import belief_report, enumeration, observed_histories, particle_filter, rejection
+from gdlx.solvers.search import (
+    belief_report,
+    enumeration,
+    function_policies,
+    observed_histories,
+    particle_filter,
+    rejection,
+)
 
 _MORE = 8  # factor on the number of particles after none was consistent
 
@@ -72,7 +78,7 @@ class _Exact(NamedTuple):
 def compute_belief(
     game: packed_env.PackedEnv,
     view: history.ActionObservationHistory,
-    policies: table_policy.TablePolicies | None = None,
+    policies: function_policies.Policies | None = None,
     *,
     method: BeliefMethod = "auto",
     budget: BeliefBudget = _DEFAULT_BUDGET,
@@ -83,7 +89,8 @@ def compute_belief(
     Args:
       game: The game, in lockstep batches.
       view: The player's action-observation history.
-      policies: Policies of the other players; uniform if None.
+      policies: Policies of the other players; uniform if None. Tables, or a function that returns the probabilities of
+        the legal actions of an action-observation history.
       method: "auto" enumerates until that exceeds the budget, then lists or samples what the observations leave open,
         and at last asks a SAT solver; "guided" samples, "sat" only asks. A filter of "particles" and "rejection" do not
         look ahead. The report tells what was done.
@@ -98,7 +105,7 @@ def compute_belief(
       TooManyStatesError: If `method` is "enumerate" and a step has more than `budget.states` joint actions.
       NoConsistentStateError: If sampling did not find a consistent state.
     """
-    if method == "rejection":
+    if method == "rejection" and not callable(policies):
         return _sample_by_rejection(game, view, policies, budget, seed)
     tracker = BeliefTracker(game, view, policies, method=method, budget=budget, seed=seed)
     return tracker.update(view)
@@ -111,7 +118,7 @@ class BeliefTracker:
         self,
         game: packed_env.PackedEnv,
         view: history.ActionObservationHistory,
-        policies: table_policy.TablePolicies | None = None,
+        policies: function_policies.Policies | None = None,
         *,
         method: BeliefMethod = "auto",
         budget: BeliefBudget = _DEFAULT_BUDGET,
@@ -119,6 +126,11 @@ class BeliefTracker:
     ) -> None:
         """Start before the first event of `view`; `update` processes the events."""
         self._game, self._policies = game, policies
+        self._tables = None if callable(policies) else policies
+        if callable(policies) and method not in ("auto", "guided", "sat"):
+            raise function_policies.InvalidPolicyError(
+                f"`method={method!r}` needs policies in tables; with a function use auto, guided or sat"
+            )
         self._method, self._budget = method, budget
         self._seed, self._key = seed, jax.random.key(seed)
         self.view = history.ActionObservationHistory(view.game, view.player, view.first)
@@ -144,8 +156,12 @@ class BeliefTracker:
         if event.move not in self.view.legal:
             raise ImpossiblePerceptsError(belief_report.wrong_move_message(self.view, event))
         after = self.view.after(event)
-        if self._method in ("auto", "enumerate") and self._enumerated == self.view.step:
-            exact = _enumerate_step(self._game, self._exact, self._policies, after, self._budget.states)
+        if (
+            self._method in ("auto", "enumerate")
+            and self._enumerated == self.view.step
+            and not callable(self._policies)
+        ):
+            exact = _enumerate_step(self._game, self._exact, self._tables, after, self._budget.states)
             if exact is not None:
                 if not len(exact.weights):
                     raise ImpossiblePerceptsError(belief_report.impossible_message(self.view, event))
@@ -203,7 +219,7 @@ class BeliefTracker:
         if not found.report.accepted:
             tried = f"{found.report.tried:,} sampled histories"
             raise NoConsistentStateError(belief_report.no_state_message(self.view, tried))
-        if found.report.complete and self._method == "auto":
+        if found.report.complete and self._method == "auto" and not callable(self._policies):
             ones = np.ones(len(found.weights), object)
             self._exact = _merge(
                 self._game, found.active, found.weights, ones, found.log_likelihood, found.report.tried
@@ -249,9 +265,7 @@ class BeliefTracker:
             particles, fraction = _filter(
                 self._game,
                 before,
-                table_policy.uniform_table_policy(self._game.env.num_actions)
-                if self._policies is None
-                else self._policies,
+                table_policy.uniform_table_policy(self._game.env.num_actions) if self._tables is None else self._tables,
                 jax.random.fold_in(jax.random.fold_in(self._key, step), self._begun),
                 player=view.player,
                 actions=np.array([view.events[step - 1].move], np.int32),

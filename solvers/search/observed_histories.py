@@ -11,6 +11,7 @@ late guides what is sampled early. In order, until one is possible:
 The others are taken to play uniformly while sampling; weights account for other policies afterwards.
 """
 
+import time
 from typing import NamedTuple
 
 import jax
@@ -27,9 +28,8 @@ from gdlx.propnet.observations import (
     sat_histories,
 )
 from gdlx.solvers.mccfr import table_policy
-from gdlx.solvers.search import belief_report, enumeration
+from gdlx.solvers.search import belief_report, enumeration, function_policies
 
-_TREMBLE = 1e-6  # uniform fraction mixed into policies: an action of probability 0 must not make a match impossible
 _GROWTH = 4  # factor on the number of guided particles if too few are left
 _FEW = 1 / 16  # fraction of the effective sample size that is too few
 
@@ -63,7 +63,7 @@ def find_histories(
     game: packed_env.PackedEnv,
     player: int,
     plausible: plausible_moves.PlausibleMoves,
-    policies: table_policy.TablePolicies | None,
+    policies: function_policies.Policies | None,
     budget: belief_report.BeliefBudget,
     random: np.random.Generator,
     method: belief_report.BeliefMethod = "auto",
@@ -74,7 +74,7 @@ def find_histories(
       game: The game, in lockstep batches.
       player: The player.
       plausible: Its observations, with what follows from them.
-      policies: Policies of the other players; uniform if None.
+      policies: Policies of the other players, as tables or as a function of their histories; uniform if None.
       budget: Limits on the work.
       random: The source of randomness.
       method: "guided" and "sat" skip what comes before them; "auto" takes the first that is possible.
@@ -90,7 +90,12 @@ def find_histories(
         nothing = enumeration.ActiveGames(enumeration.start(game).games, np.zeros(0, np.int32))
         report = belief_report.Report(selection.method, budget.size, selection.tried, 0, 0.0)
         return FoundHistories(nothing, np.zeros(0), -np.inf, report)
-    active, log_policies = replay(game, player, selection.histories.moves(left), policies)
+    moves = selection.histories.moves(left)
+    if callable(policies):
+        active, _ = replay(game, player, moves, None)
+        log_policies = function_policies.log_probability(game.env, player, moves, policies)
+    else:
+        active, log_policies = replay(game, player, moves, policies)
     log_weights = log_policies + selection.log_correction
     log_likelihood = float(np.logaddexp.reduce(log_weights))
     number = len(log_weights)
@@ -147,13 +152,14 @@ def _enumerate(
 
 def _sample(left: choices.Choices, budget: belief_report.BeliefBudget, random: np.random.Generator) -> _Selection:
     """Samples with guidance, with more particles if too few are left."""
-    size, tried = budget.size, 0
+    size, tried, begun = budget.size, 0, time.monotonic()
     while True:
         sample = guided_sampling.sample_histories(left, size, random)
         tried += size
         few = not len(sample.weights) or 1 / np.square(sample.weights).sum() < _FEW * budget.size
         size *= _GROWTH
-        if not few or size > enumeration.MAX_LANES or tried + size > budget.tries:
+        spent = time.monotonic() - begun
+        if not few or size > enumeration.MAX_LANES or tried + size > budget.tries or _GROWTH * spent > budget.seconds:
             break
     histories, weights = sample.histories, sample.weights
     if len(weights) > budget.size:
@@ -266,7 +272,7 @@ def policy_rows(
         return uniform
     with jax.enable_x64(False):
         policy = np.asarray(_player_policy_jit(policies, active.games, player), np.float64)[:, active.lanes]
-    return policy + _TREMBLE * (uniform - policy)
+    return policy + function_policies.TREMBLE * (uniform - policy)
 
 
 _player_policy_jit = jax.jit(table_policy.player_policy, static_argnames="number")

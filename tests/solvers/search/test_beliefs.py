@@ -18,7 +18,7 @@ from gdlx.envs.packed import packed_env
 from gdlx.envs.trees import infoset_keys
 from gdlx.envs.views import history
 from gdlx.solvers.mccfr import table_policy, table_rows
-from gdlx.solvers.search import beliefs, enumeration
+from gdlx.solvers.search import beliefs, enumeration, function_policies
 from gdlx.tests.helpers import samples
 
 Identity = tuple[bytes, ...]  # registers, and the key of every player
@@ -281,6 +281,38 @@ def test_what_observations_leave_open_has_the_posterior_weights(case: Case, way:
     assert belief.report.complete == (way == "sat")
     if way == "auto":
         assert belief.report.histories == count_histories(case.name, case.view)
+
+
+def by_function(name: str) -> function_policies.PolicyOfHistory:
+    """The skewed policies as a function of what a player knows."""
+    chosen = skewed(name)[1]
+
+    def policy(view: history.ActionObservationHistory) -> npt.NDArray[np.float64]:
+        table: npt.NDArray[np.float64] = chosen[view.player, view.keys[-1].tobytes()][list(view.legal)]
+        return np.asarray(table / table.sum())
+
+    return policy
+
+
+@pytest.mark.parametrize(("way", "states"), [("auto", 4_096), ("auto", 1), ("guided", 4_096), ("sat", 4_096)])
+def test_policies_may_be_a_function(way: beliefs.BeliefMethod, states: int) -> None:
+    case = Case("kuhn_poker", 3, 0, 1, is_skewed=True)
+    budget = beliefs.BeliefBudget(size=4_096, states=states)
+    policy = by_function(case.name)
+    belief = beliefs.compute_belief(case.game, case.view, policy, method=way, budget=budget)
+    exact, total = case.posterior()
+    is_exact = way == "sat" or (way == "auto" and states > 1)
+    assert summed(case.game, belief) == pytest.approx(exact, abs=1e-5 if is_exact else 0.05)
+    assert belief.report.likelihood == pytest.approx(total, rel=1e-4 if is_exact else 0.1)
+    assert belief.report.complete == is_exact
+
+
+def test_what_is_no_policy_is_refused() -> None:
+    case = Case("kuhn_poker", 3, 0, 1)
+    with pytest.raises(function_policies.InvalidPolicyError, match="must be 2 probabilities, of bet, check"):
+        beliefs.compute_belief(case.game, case.view, lambda view: np.ones(3))
+    with pytest.raises(function_policies.InvalidPolicyError, match="needs policies in tables"):
+        beliefs.compute_belief(case.game, case.view, by_function(case.name), method="particles")
 
 
 def test_a_belief_that_is_only_sampled_by_a_solver_is_biased() -> None:
