@@ -1,6 +1,7 @@
 """Beliefs during a match: the states consistent with a player's observations, for agents that search from them."""
 
 import contextlib
+import warnings
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from gdlx.envs import host
 from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history, public
 from gdlx.players.agents import agent
+from gdlx.propnet.common import errors
 from gdlx.solvers.search import beliefs
 
 # As many lanes whether states are enumerated or sampled, so that one program serves both.
@@ -26,11 +28,28 @@ class MatchBeliefs:
         if self._tracker is None:
             seed = int(self._context.random.integers(2**31))
             self._tracker = beliefs.BeliefTracker(self._context.arena.packed, view, budget=BUDGET, seed=seed)
-        return self._tracker.update(view)
+        belief = self._tracker.update(view)
+        remark_if_poor(belief.report, view)
+        return belief
 
     def sample(self, view: history.ActionObservationHistory, count: int) -> packed_env.PackedState:
         """`count` states, sampled from the belief."""
         return self.at(view).sample(self._context.arena.packed, count, self._context.random)
+
+
+def remark_if_poor(report: beliefs.Report, view: history.ActionObservationHistory) -> None:
+    """Warns if an agent searches from a belief that has collapsed, or that is biased; once for each player."""
+    who = f"{view.game.players[view.player]} in {view.game.name}"
+    if report.biased:
+        warnings.warn(
+            f"the belief of {who} is biased: a SAT solver found its states, in an unknown selection",
+            errors.Remark,
+            stacklevel=2,
+        )
+    elif report.collapsed:
+        warnings.warn(
+            f"the belief of {who} has collapsed to few states, although there may be more", errors.Remark, stacklevel=2
+        )
 
 
 def warm_up(arena: agent.Arena, count: int) -> None:

@@ -5,6 +5,8 @@ import pytest
 
 from gdlx.players.agents import agent, match_beliefs
 from gdlx.players.matches import arenas
+from gdlx.propnet.common import errors
+from gdlx.solvers.search import beliefs
 
 SLOW = pytest.mark.slow
 
@@ -27,3 +29,14 @@ def test_a_belief_late_in_racko_has_not_collapsed(game: str, steps: int) -> None
     assert belief.report.histories is not None
     assert belief.report.distinct >= min(belief.report.histories, 1_000)
     assert belief.weights.sum() == pytest.approx(1)
+
+
+def test_a_poor_belief_is_never_silent(recwarn: pytest.WarningsRecorder) -> None:
+    view = match_beliefs.play_random_match(arenas.make_arena("kuhn_poker"), np.random.default_rng(0))[0]
+    good = beliefs.Report("guided", 1_024, 1_024, 1_024, 0.1, distinct=900, effective_sample_size=900.0)
+    match_beliefs.remark_if_poor(good, view)
+    assert not recwarn.list
+    with pytest.warns(errors.Remark, match="player1 in kuhn_poker has collapsed"):
+        match_beliefs.remark_if_poor(good._replace(effective_sample_size=2.0), view)
+    with pytest.warns(errors.Remark, match="is biased"):
+        match_beliefs.remark_if_poor(good._replace(biased=True), view)
