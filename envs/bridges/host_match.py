@@ -10,6 +10,7 @@ from gdlx.envs import game_spec, host, make_env, payoffs
 from gdlx.envs.views import observation_window
 
 MAX_STEPS = 1_000
+_MOST_DEALS = 1_000
 RenderMode = Literal["ansi"]
 Bits = npt.NDArray[np.int8]
 
@@ -55,10 +56,16 @@ class HostMatch:
         return observation_window.tensor_size(self.env, steps=self._steps)
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Starts a match, with the random numbers of its chance actions."""
+        """Starts a match, with the random numbers of its chance actions.
+
+        A match that chance ends before anybody decides starts again, since these libraries have no place for it.
+        """
         self._rng = rng
-        self.node = self.nodes.start
-        self._settle()
+        for _ in range(_MOST_DEALS):
+            self.node = self.nodes.start
+            self._settle()
+            if not self.node.is_over or self.nodes.start.is_over:
+                break
 
     def step(self, actions: host.Numbers) -> None:
         """Applies a joint action; that of players without a choice is ignored.

@@ -191,6 +191,21 @@ def test_without_the_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
             make("monty_hall")
 
 
+def test_a_match_that_chance_ends_is_dealt_again() -> None:
+    """One deal of three leaves nothing to decide."""
+    rules = """(role a) (role random) (number 0) (number 1) (number 2)
+        (<= (legal random (deal ?n)) (number ?n) (not (true dealt))) (<= (legal random idle) (true dealt))
+        (<= (legal a wait) (not (true dealt))) (<= (legal a stop) (true dealt)) (<= (legal a halt) (true dealt))
+        (<= (next dealt) (not (true dealt))) (<= (next (card ?n)) (does random (deal ?n))) (<= (next over) (true dealt))
+        (<= terminal (true (card 0))) (<= terminal (true over)) (<= (goal a 10) (true (card 0)))
+        (<= (goal a 90) (true over)) (<= (goal a 0) (not (true (card 0))) (not (true over)))"""
+    env = gymnasium_env.GymnasiumEnv(rules=rules)
+    for seed in range(20):
+        _, info = env.reset(seed=seed)
+        assert info["action_mask"].sum() == 2
+        assert env.step(int(np.argmax(info["action_mask"])))[1:4] == (90.0, True, False)
+
+
 def test_a_match_that_is_too_long_is_truncated() -> None:
     match = host_match.HostMatch("tictactoe", max_steps=2)
     match.reset(np.random.default_rng(0))
