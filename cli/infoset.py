@@ -39,7 +39,7 @@ def infoset(
     stats: Annotated[bool, typer.Option("--stats", help="Print the sizes of the circuit and its choices.")] = False,
     examples: Annotated[int, typer.Option(min=0, max=1_000, help="Histories to print.")] = 3,
     size: Annotated[int, typer.Option(min=1, max=2**20, help="Histories to sample, where they are sampled.")] = 10_000,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Time of the SAT solver.")] = 30.0,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time limit of counting, and of the SAT solver.")] = 30.0,
     *,
     compiling: shared_options.Compiling,
 ) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.propnet.circuits import propnet
-from gdlx.propnet.common import errors, seeds
+from gdlx.propnet.common import deadlines, errors, limits, seeds
 from gdlx.propnet.observations import (
     choices,
     guided_sampling,
@@ -114,7 +114,7 @@ def find_information_set(
       position: The position, as the player observes it.
       way: "enumerate" counts all, "guided" samples, "sat" asks a SAT solver; "auto" is the first that is possible.
       size: How many to sample.
-      seconds: The limit on the SAT solver's time.
+      seconds: The limit on the time of counting, of which `auto` takes half, and of the SAT solver.
       seed: The seed of sampling.
       examples: How many histories to return.
       listed: List all, in `enumerate`, instead of merging those with the same future: then `distinct` is their number.
@@ -137,7 +137,15 @@ def find_information_set(
     random = np.random.default_rng(seeds.non_negative(seed))
     found = None
     if way in ("auto", "enumerate"):
-        found = _enumerate(left, way, examples, random, listed=listed)
+        try:
+            with deadlines.enforce(limits.Limits(seconds=seconds if way == "enumerate" or listed else seconds / 2)):
+                found = _enumerate(left, way, examples, random, listed=listed)
+        except deadlines.LimitReachedError:
+            if way == "enumerate" or listed:
+                raise errors.UserError(
+                    f"the histories of {net.name} that agree were not all {'listed' if listed else 'counted'} within "
+                    f"{seconds:g} s; allow more `seconds=`, or sample them"
+                ) from None
     if found is None and way != "sat":
         found = _sample(left, size, examples, random)
         if found is None and way == "guided":
@@ -174,7 +182,7 @@ def _enumerate(
         moves = history_enumeration.Histories(codes, np.zeros(0)).moves(left)
         return InformationSet("enumerate", number, number, True, False, math.nan, total, moves, _NO_SIZES, 0.0, 0.0)
     try:
-        merged = history_enumeration.MergedHistories(left, max_lanes=2**21)
+        merged = history_enumeration.MergedHistories(left, max_lanes=2**20)
     except history_enumeration.TooManyHistoriesError:
         try:
             merged = history_enumeration.MergedHistories(left, keep=False)

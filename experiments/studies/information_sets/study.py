@@ -13,7 +13,6 @@ from gdlx.experiments.studies import result_cache, study_registry
 from gdlx.experiments.studies.information_sets import published
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
-from gdlx.propnet.common import deadlines, limits
 from gdlx.propnet.observations import information_set, positions
 from gdlx.solvers.runs import result_folder
 
@@ -75,22 +74,13 @@ def measure_cell(game: str, seconds: float, seed: int, count: int) -> result_cac
     for number in range(count):
         position = _random_position(net, seed, number)
         begun = time.perf_counter()
-        found = find(net, position, seconds)
+        found = information_set.find_information_set(net, position, size=_SIZE, seconds=seconds)
         row["moves"].append(len(position.events))
         row["histories"].append(found.histories)
         row["distinct"].append(found.distinct)
         row["ways"].append(found.way)
         row["seconds"].append(time.perf_counter() - begun)
     return row
-
-
-def find(net: propnet.PropNet, position: positions.Position, seconds: float) -> information_set.InformationSet:
-    """Counts the histories of a position, or samples them if that takes more than half of the time."""
-    try:
-        with deadlines.enforce(limits.Limits(seconds=seconds / 2)):
-            return information_set.find_information_set(net, position, size=_SIZE, seconds=seconds / 2)
-    except deadlines.LimitReachedError:
-        return information_set.find_information_set(net, position, "guided", size=_SIZE)
 
 
 def _random_position(net: propnet.PropNet, seed: int, number: int) -> positions.Position:

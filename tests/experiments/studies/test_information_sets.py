@@ -24,14 +24,6 @@ def test_a_cell_counts_what_recursion_finds() -> None:
         assert histories == len(observations.list_histories(net, player, position.events))
 
 
-def test_too_little_time_to_count_is_enough_to_sample() -> None:
-    net = games.compile_game("krieg_tictactoe")
-    position = positions.random_position(net, 0, 12, 0)
-    found = study.find(net, position, seconds=0.02)
-    assert (found.way, found.histories) == ("guided", None)
-    assert found.distinct > 1_000
-
-
 def test_the_tables(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = {"racko": [published.Cell("racko:slots=2,cards=6", 131, 0)]}
     monkeypatch.setattr(published, "cells", lambda: cells)

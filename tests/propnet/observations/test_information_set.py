@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gdlx.propnet import games
+from gdlx.propnet.common import errors
 from gdlx.propnet.observations import choices, information_set, positions, sat_histories
 from gdlx.propnet.simulate import machine
 from gdlx.tests.helpers import observations
@@ -72,3 +73,16 @@ def test_what_only_search_proves_impossible_is_named_too(monkeypatch: pytest.Mon
     monkeypatch.setattr(sat_histories, "find_histories", none_after_four)
     with pytest.raises(information_set.ImpossibleObservationsError, match="observed in joint action 4: "):
         information_set.find_information_set(net, position, "sat")
+
+
+def test_too_little_time_to_count_is_enough_to_sample() -> None:
+    """Some 10^13 histories: they can neither be listed nor counted in this time."""
+    net = games.compile_game("krieg_tictactoe")
+    position = positions.random_position(net, 0, 12, 0)
+    found = information_set.find_information_set(net, position, seconds=0.02)
+    assert (found.way, found.histories) == ("guided", None)
+    assert found.distinct > 1_000
+    with pytest.raises(errors.UserError, match="not all listed within"):
+        information_set.find_information_set(net, position, seconds=0.1, listed=True)
+    with pytest.raises(errors.UserError, match="not all counted within"):
+        information_set.find_information_set(net, position, "enumerate", seconds=0.02)
