@@ -188,7 +188,7 @@ def unroll_game(
     game, network = resolved.game, propnet
     if list_terminals and depth is None and not keep_edges and prefers_blocks(propnet, max_nodes):
         raise game_tree.TerminalsInBlocksError(
-            f"{game.spec} has more than {max(max_nodes, limits.NODES):,} histories in one step, which are "
+            f"{game.spec} has more than {max(max_nodes, limits.NODES):,} joint actions in one step, which are "
             "unrolled in blocks, and this needs each terminal listed",
             "Use the CFR family, which works on blocks, or a smaller game",
         )

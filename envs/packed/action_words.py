@@ -14,6 +14,7 @@ from gdlx.envs import env as envs
 from gdlx.envs import state as states
 from gdlx.envs.lowering import lower, random_move, rng, tape
 from gdlx.envs.packed import lanes
+from gdlx.propnet.common.text import plurals
 
 Words = TypeVar("Words")
 _Spec: Any = jax.sharding.PartitionSpec
@@ -33,6 +34,9 @@ class ActionWords:
 
     words: jax.Array
     batch: int = dataclasses.field(metadata={"static": True})
+
+    def __repr__(self) -> str:
+        return _shown(self)
 
     @property
     def index(self) -> jax.Array:
@@ -66,6 +70,9 @@ class LegalActions:
     batch: int = dataclasses.field(metadata={"static": True})
     mesh: jax.sharding.Mesh | None = dataclasses.field(default=None, metadata={"static": True})
 
+    def __repr__(self) -> str:
+        return _shown(self)
+
     @property
     def mask(self) -> jax.Array:
         """bool[B, .., A]"""
@@ -83,6 +90,11 @@ class LegalActions:
             upto = itertools.accumulate(rows, jnp.bitwise_or)
             chosen = jnp.stack([rows[0], *(row & ~earlier for row, earlier in zip(rows[1:], upto, strict=False))])
         return ActionWords(jnp.moveaxis(chosen, 0, -2), self.batch)
+
+
+def _shown(value: ActionWords | LegalActions) -> str:
+    players = "".join(f"{plurals.count(number, 'player')}, " for number in getattr(value.words, "shape", ())[:-2])
+    return f"{type(value).__name__}({plurals.count(value.batch, 'game')}: {players}{value.words.shape[-2]} actions)"
 
 
 def random_actions(key: jax.Array, legal: LegalActions | jax.Array) -> Any:

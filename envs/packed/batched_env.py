@@ -35,7 +35,7 @@ class BatchedState(NamedTuple):
     >>> game = gdlx.make("kuhn_poker").batched(50)
     >>> states = game.reset()
     >>> states, game.terminated(states).any()
-    (BatchedState(64 lanes), Array(False, dtype=bool))
+    (BatchedState(2 words of 32 games), Array(False, dtype=bool))
     """
 
     rows: jax.Array  # [S, W] uint32, all bits of the games
@@ -44,7 +44,7 @@ class BatchedState(NamedTuple):
 
     def __repr__(self) -> str:
         shape = getattr(self.rows, "shape", None)
-        return f"BatchedState({lanes.GAMES_PER_WORD * shape[-1]:,} lanes)" if shape else "BatchedState()"
+        return f"BatchedState({shape[-1]:,} words of {lanes.GAMES_PER_WORD} games)" if shape else "BatchedState()"
 
 
 class TimeStep(NamedTuple):

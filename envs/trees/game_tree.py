@@ -18,6 +18,7 @@ from gdlx.envs.states import state_labels
 from gdlx.envs.trees.factored import terminal_blocks
 from gdlx.propnet.checks import unplayable
 from gdlx.propnet.common import errors
+from gdlx.propnet.common.text import plurals
 
 _MANY_VIEWS = 2_000_000  # whose labels would take gigabytes
 Ints = npt.NDArray[np.int32]
@@ -156,6 +157,9 @@ class Terminals(NamedTuple):
     payoff: Floats  # [T, P]
     weight: Floats  # [T] probability of the chance actions, summed over the histories
     histories: Floats  # [T] how many were merged
+
+    def __repr__(self) -> str:
+        return f"Terminals({plurals.count(len(self.weight), 'merged terminal')})"
 
 
 class Level(NamedTuple):

@@ -2,7 +2,8 @@
 
 An event (a player's action, percepts and legal actions) is hashed to two words by adding random constants of its true
 bits; rounds of an invertible cipher mix it into the key (Speck 64, Beaulieu et al. 2013). Two different histories get
-the same key with probability about 2^-64. `envs/env.py` and `envs/packed/packed_env.py` extend keys at every step.
+the same key with probability about 2^-64. `extend_words` is the one place where keys are made: `Env`, `PackedEnv` and
+`BatchedEnv` call it at every step, `ActionObservationHistory` for one player, `envs/trees/infoset_keys.py` for a tree.
 """
 
 from typing import Any

@@ -181,7 +181,7 @@ def _of_object(policy: Any, name: str) -> PolicySource:
     if isinstance(policy, PolicySource):
         return policy
     if isinstance(policy, solution.Solution):
-        return ArrayPolicy(policy.policies, repr(policy), tasks.tree_digest(policy.tree))
+        return ArrayPolicy(policy.policies, f"{policy.algorithm} solution", tasks.tree_digest(policy.tree))
     if open_spiel_policies.is_policy(policy):
         return OpenSpielPolicy(policy, name)
     if isinstance(policy, Mapping):

@@ -17,6 +17,7 @@ import sys
 
 import pytest
 
+from gdlx.experiments.bench import search_bench
 from gdlx.propnet import library
 from gdlx.tests.helpers import commands, paths
 
@@ -155,6 +156,19 @@ def test_the_page_of_games_has_every_parameter() -> None:
     assert [row[:2] for row in rows] == [(name, library.get(name).summary) for name in library.names()]
     for name, _, parameters in rows:
         assert re.findall(r"`(\w+)`:", parameters) == list(library.get(name).parameters)
+
+
+def test_figures_of_the_readme_are_those_of_the_benchmark_page() -> None:
+    rows = re.findall(r"^(\|.*\|) `gdlx bench \w+` \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    measured = (ROOT / "docs" / "benchmarks.md").read_text().splitlines()
+    assert len(rows) > 3
+    assert [row for row in rows if row not in measured] == []
+
+
+def test_beliefs_on_the_benchmark_page_have_the_labels_of_the_code() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    labels = set(re.findall(r"after \d+ joint actions, (\w+)", page))
+    assert labels == set(search_bench._METHODS)
 
 
 def test_links_between_documents_lead_somewhere() -> None:

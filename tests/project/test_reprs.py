@@ -40,6 +40,11 @@ def objects() -> dict[str, object]:
         "evaluate result": gdlx.evaluate("rps", solved.solution),
         "batched environment": games,
         "step of a batch": timestep,
+        "states of a batch": games.reset(),
+        "legal actions": games.legal(games.reset()),
+        "chosen actions": gdlx.random_actions(jax.random.key(0), games.legal(games.reset())),
+        "terminals": tree.terminals,
+        "listed terminals": tree.listed_terminals,
         "network": networks.Network(players=2, moves=3),
         "sweep": config.Sweep(
             "grid", config.expand_cells({"games": ["rps"], "iterations": 3, "algorithms": [{"name": "cfr"}]})
@@ -57,6 +62,7 @@ def objects() -> dict[str, object]:
 def test_one_short_line() -> None:
     shown = {name: repr(value) for name, value in objects().items()}
     assert {name: text for name, text in shown.items() if "\n" in text or len(text) >= 120} == {}
+    assert {name: text for name, text in shown.items() if text.count("(") != text.count(")") or "[...]" in text} == {}
 
 
 def test_only_changes_are_shown() -> None:
