@@ -17,6 +17,7 @@ PACKAGES = ("gdlx", *(f"gdlx.{name}" for name in ("propnet", "envs", "solvers", 
 FOLDER = pathlib.Path(__file__).parent / "reference"
 _SECTIONS = ("Args", "Returns", "Raises", "Attributes", "Yields")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_QUOTED = re.compile(r"(: |-> )'([^']*)'")  # an annotation that is a string
 _MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")  # of a class, which is shown without it
 
 
@@ -36,7 +37,7 @@ def api() -> str:
         "# API reference",
         "",
         "Generated from the docstrings by `make reference`: the names that packages export. Import them from there,",
-        "not from the modules behind it.",
+        "not from the modules behind it. Examples are doctests of those modules, and may use other names from there.",
     ]
     shown: dict[int, str] = {}
     last = ""
@@ -87,8 +88,8 @@ def _signature(value: Any) -> str:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "(..)"
-    text = _ADDRESS.sub("", str(signature))
-    return _MODULE.sub("", text).replace("'", "")
+    text = _QUOTED.sub(r"\1\2", _ADDRESS.sub("", str(signature)))
+    return _MODULE.sub("", text)
 
 
 def _markdown(doc: str) -> list[str]:

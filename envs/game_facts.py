@@ -35,13 +35,20 @@ class GameFacts:
     >>> facts = probe(games.compile_game("kuhn_poker"))
     >>> facts.payoff_range(), facts.longest_match, facts.perfect_information
     ((-2.0, 2.0), 5, False)
+    >>> facts
+    GameFacts(kuhn_poker: seed 0, longest match 5, imperfect information)
     """
 
     propnet: propnet.PropNet
     seed: int
 
     def __repr__(self) -> str:
-        return f"GameFacts({self.propnet.name}: seed {self.seed})"
+        facts = [f"seed {self.seed}"]  # and what is computed already: looking at an object plays no matches
+        if "_lengths" in vars(self):
+            facts.append(f"longest match {self.longest_match:,}" if self.ends else "no random match ended")
+        if "perfect_information" in vars(self):
+            facts.append(f"{'perfect' if self.perfect_information else 'imperfect'} information")
+        return f"GameFacts({self.propnet.name}: {', '.join(facts)})"
 
     def payoffs(self, mode: PayoffMode = "auto") -> Payoffs:
         """How goal values become payoffs, and whether those sum to zero."""
@@ -117,7 +124,9 @@ class GameFacts:
 
 @memo.per_propnet
 def probe(propnet: propnet.PropNet, seed: int = 0) -> GameFacts:
-    """Returns the facts of a game; the same object for the same propnet and seed.
+    """Returns facts of a game that are proved or estimated by random play: payoffs, length, size.
+
+    The same propnet and seed give the same object.
 
     Args:
       propnet: the compiled rules.

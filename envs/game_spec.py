@@ -124,7 +124,7 @@ def resolve(game: GameLike | None = None, *, rules: str | None = None) -> Resolv
 
 
 def unroll_game(
-    game: GameLike | None = None,
+    game: "GameLike | None" = None,
     *,
     rules: str | None = None,
     depth: int | None = None,
@@ -166,11 +166,12 @@ def unroll_game(
       GdlError: if the rulesheet is unusable.
       UserError: if `symmetries` is combined with what needs the whole tree, or passed for a game of OpenSpiel.
 
-    >>> unroll_game("kuhn_poker").information_sets
+    >>> import gdlx
+    >>> gdlx.unroll("kuhn_poker").information_sets
     {'player1': 6, 'player2': 6}
-    >>> unroll_game("leduc_poker", symmetries=True).information_sets
+    >>> gdlx.unroll("leduc_poker", symmetries=True).information_sets
     {'player1': 144, 'player2': 144}
-    >>> unroll_game(GameSpec("rps"), depth=1)
+    >>> gdlx.unroll(gdlx.GameSpec("rps"), depth=1)
     GameTree(rps: 10 nodes, 2 information sets)
     """
     resolved = resolve(game, rules=rules)

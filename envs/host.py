@@ -58,7 +58,9 @@ class Node(NamedTuple):
 
 
 class HostEnv:
-    """A game as nodes on the host. If players and chance act in the same step, the players act first.
+    """One game in numpy, state by state, as OpenSpiel steps a game.
+
+    If players and chance act in the same step, the players act first.
 
     Attributes and methods:
       start: the first node.

@@ -8,7 +8,7 @@ from gdlx.propnet.common import limits
 
 
 def make(
-    game: game_spec.GameLike | None = None,
+    game: "game_spec.GameLike | None" = None,
     *,
     rules: str | None = None,
     payoff: payoffs.PayoffMode = "auto",
@@ -44,7 +44,8 @@ def make(
       PayoffError: if the goals contradict `payoff`.
       EnvError: if `form`, `max_steps` or `track` is invalid.
 
-    >>> make("kuhn_poker").players
+    >>> import gdlx
+    >>> gdlx.make("kuhn_poker").players
     ('player1', 'player2')
     """
     named = game_spec.resolve(game, rules=rules)

@@ -38,7 +38,7 @@ def find(policy: Any) -> policy_source.PolicySource:
 
 
 def evaluate(
-    game: game_spec.GameLike,
+    game: "game_spec.GameLike",
     policy: Any,
     *,
     max_nodes: int = limits.NODES,
@@ -70,7 +70,8 @@ def evaluate(
       NotInvariantError: with `symmetries`, the policy is one that symmetries change.
       TooLargeError: the game is too large to unroll, and this kind of policy cannot be judged by play.
 
-    >>> evaluate("kuhn_poker", lambda infosets: infosets.legal / infosets.legal.sum(axis=1, keepdims=True))
+    >>> import gdlx
+    >>> gdlx.evaluate("kuhn_poker", lambda infosets: infosets.legal / infosets.legal.sum(axis=1, keepdims=True))
     EvaluateResult(kuhn_poker, <lambda>: exact, exploitability 0.458333)
     """
     source = find(policy)

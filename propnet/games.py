@@ -175,7 +175,8 @@ def check_game(
     Raises:
       UserError: if `game` is not a rulesheet.
 
-    >>> check_game("kuhn_poker")
+    >>> import gdlx
+    >>> gdlx.check("kuhn_poker")
     CheckReport(kuhn_poker: 0 errors, 0 warnings)
     """
     if isinstance(game, Specification):
@@ -216,7 +217,8 @@ def compile_game(
       UserError: if `game` is not a rulesheet.
       PropNetFileError: if `saved` and the file is not a valid propnet.
 
-    >>> propnet = compile_game("kuhn_poker")
+    >>> import gdlx
+    >>> propnet = gdlx.compile("kuhn_poker")
     >>> propnet
     PropNet(kuhn_poker: 2 players, 17 registers, 42 gates)
     >>> [role.name for role in propnet.players]

@@ -132,13 +132,11 @@ def load_solution(
       ResultError: the folder does not hold a result, or its files are damaged.
       TooLargeError: the game is larger than `max_nodes`.
 
-    >>> import tempfile
-    >>> from gdlx.solvers import requests, solve_requests
-    >>> with tempfile.TemporaryDirectory() as results:
-    ...     request = requests.SolveRequest("kuhn_poker", iterations=100, results=pathlib.Path(results))
-    ...     saved = solve_requests.execute(request)
-    ...     loaded = load_solution(saved.folder)
-    >>> abs(loaded.exploitability - saved.solution.exploitability) < 1e-6
+    >>> import gdlx, tempfile
+    >>> solution = gdlx.solve("kuhn_poker", iterations=100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     loaded = gdlx.load_solution(solution.save(f"{folder}/kuhn"))
+    >>> abs(loaded.exploitability - solution.exploitability) < 1e-6
     True
     """
     return execute(requests.EvaluateRequest(pathlib.Path(folder), game=game, max_nodes=max_nodes)).solution

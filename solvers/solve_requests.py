@@ -52,7 +52,7 @@ class SolveResult:
 
 
 def solve(
-    game: game_spec.GameLike | None = None,
+    game: "game_spec.GameLike | None" = None,
     algorithm: str | algorithms.Algorithm = algorithms.DEFAULT,
     *,
     rules: str | None = None,
@@ -97,7 +97,8 @@ def solve(
       StopError: `iterations`, `seconds` or `target` is out of range.
       TooLargeError: the game is too large to unroll, as the algorithm needs it, or does not end.
 
-    >>> solution = solve("kuhn_poker", "cfr+", iterations=1000)
+    >>> import gdlx
+    >>> solution = gdlx.solve("kuhn_poker", "cfr+", iterations=1000)
     >>> round(solution.value[0], 3), solution.exploitability < 1e-3
     (-0.056, True)
     """

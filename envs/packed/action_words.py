@@ -107,8 +107,8 @@ def random_actions(key: jax.Array, legal: LegalActions | jax.Array) -> Any:
     Returns:
       `ActionWords` for `BatchedEnv.step`, or int32[..] actions for masks; 0 where no action is legal.
 
-    >>> import jax
-    >>> int(random_actions(jax.random.key(0), jax.numpy.array([False, True, False])))
+    >>> import gdlx, jax
+    >>> int(gdlx.random_actions(jax.random.key(0), jax.numpy.array([False, True, False])))
     1
     """
     if not isinstance(legal, LegalActions):

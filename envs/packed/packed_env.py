@@ -282,6 +282,7 @@ class PackedEnv:
         return rows, np.concatenate(keys)
 
     def run_tape(self, program: tape.Tape, *inputs: jax.Array) -> jax.Array:
+        """Evaluates straight-line boolean code on the rows of all inputs, in the form in which the game is lowered."""
         return lower.run(program, jnp.concatenate(inputs), self.env.form)
 
     def _judged(self, changing: jax.Array) -> jax.Array:

@@ -199,8 +199,8 @@ class Counts:
 class GameTree:
     """A game unrolled by `gdlx.unroll`; histories with the same future are one node.
 
-    >>> from gdlx.envs import game_spec
-    >>> game_spec.unroll_game("kuhn_poker")
+    >>> import gdlx
+    >>> gdlx.unroll("kuhn_poker")
     GameTree(kuhn_poker: 58 nodes, 12 information sets)
     """
 

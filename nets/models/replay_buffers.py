@@ -14,11 +14,11 @@ MAX_COUNT = 1 << 30  # so that numbers stay within 32 bits
 class ReplayBuffer(NamedTuple):
     """Storage for C items, as a pytree.
 
-    Fields:
+    Attributes:
       items: a pytree of arrays [C, ..].
       num_added: items ever added; past MAX_COUNT the count is no longer exact.
 
-    >>> buffer = add_fifo(init(jnp.float32(0), capacity=4), jnp.arange(3.0), jnp.ones(3, bool))
+    >>> buffer = ReplayBuffer(items=jnp.zeros(4), num_added=jnp.int32(3))
     >>> buffer.capacity, int(buffer.filled)
     (4, 3)
     """

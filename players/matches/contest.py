@@ -124,7 +124,8 @@ def compete(
       AgentError: an unknown agent, or one that cannot play this game.
       ResultError: the match in the folder is a different one.
 
-    >>> result = compete("kuhn_poker", ["random", "random"], games=64)
+    >>> import gdlx
+    >>> result = gdlx.compete("kuhn_poker", ["random", "random"], games=64)
     >>> result.games, [score.agent for score in result.scores]
     (64, ['random', 'random (2)'])
     """

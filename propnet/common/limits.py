@@ -13,10 +13,15 @@ NODES = 60_000_000  # joint actions of one step that may be unrolled; bounds the
 class Limits:
     """Limits on all of compiling a rulesheet: grounding it, building the propnet and simplifying it.
 
+    Attributes:
+      seconds: of all stages together.
+      memory_mb: megabytes of the grounder's process, and of this one in addition to what it had.
+      rules: ground rules; bounds the memory of building a propnet from them.
+
     >>> Limits(seconds=10.0)
     Limits(seconds=10.0, memory_mb=12000, rules=12000000)
     """
 
-    seconds: float = 600.0  # of all stages together
-    memory_mb: int = 12_000  # of the grounder's process, and of this one in addition to what it had
-    rules: int = 12_000_000  # ground rules; bounds the memory of building a propnet from them
+    seconds: float = 600.0
+    memory_mb: int = 12_000
+    rules: int = 12_000_000

@@ -46,6 +46,9 @@ def save_propnet(propnet: propnet.PropNet, path: checked_fields.Path) -> None:
       propnet: the propnet.
       path: a file name that ends in .npz or .json, which selects the format.
 
+    Returns:
+      Nothing; the file is there once it returns, whole.
+
     Raises:
       PropNetFileError: if the suffix is unknown, or the propnet is not valid.
 

@@ -61,12 +61,13 @@ _GAMES = {
 
 
 def names() -> tuple[str, ...]:
-    """Lists the games of the library.
+    """Lists the games of the library. It takes no arguments.
 
     Returns:
-      The names of all games, sorted.
+      The names of all games, sorted. Most games have parameters, which follow the name: `goofspiel:cards=4`.
 
-    >>> "kuhn_poker" in names()
+    >>> import gdlx
+    >>> "kuhn_poker" in gdlx.games()
     True
     """
     return tuple(sorted(_GAMES))

@@ -80,13 +80,18 @@ class StopCondition:
 
     Raises StopError if a condition is out of range.
 
+    Attributes:
+      iterations: number of iterations; None: no limit.
+      seconds: of solving, without compilation; None: no limit.
+      target: exploitability, or the largest improvement of any player, in payoff units; None: any.
+
     >>> StopCondition(iterations=100, seconds=60.0).is_reached(Metrics(100, 0.5, (), ()))
     True
     """
 
     iterations: int | None = None
-    seconds: float | None = None  # of solving
-    target: float | None = None  # exploitability, or the largest improvement of any player, in payoff units
+    seconds: float | None = None
+    target: float | None = None
 
     def __post_init__(self) -> None:
         if self.iterations is not None and self.iterations < 0:
@@ -104,6 +109,7 @@ class StopCondition:
         return 1_000 if self.seconds is None and self.target is None else math.inf
 
     def is_reached(self, now: Metrics) -> bool:
+        """Whether a run with these latest metrics is to stop."""
         return (
             now.iterations >= self.last
             or (self.seconds is not None and now.seconds >= self.seconds)

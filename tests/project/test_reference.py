@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import gdlx
 from gdlx.tests.helpers import paths
 
 GENERATOR = paths.ROOT / "docs" / "generate_reference.py"
@@ -56,6 +57,11 @@ def test_a_public_name_is_documented(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in SYMBOLS if callable(SYMBOLS[name])])
 def test_a_public_name_has_an_example(name: str) -> None:
     assert ">>>" in (SYMBOLS[name].__doc__ or "")
+
+
+@pytest.mark.parametrize("name", [name for name in gdlx.__all__ if inspect.isfunction(getattr(gdlx, name))])
+def test_the_example_of_a_function_of_gdlx_calls_it_so(name: str) -> None:
+    assert f"gdlx.{name}(" in (getattr(gdlx, name).__doc__ or "").partition(">>>")[2]
 
 
 @pytest.mark.parametrize("package", GENERATE.PACKAGES)
