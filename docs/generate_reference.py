@@ -1,10 +1,12 @@
 """Writes docs/reference/api.md and docs/reference/cli.md from docstrings and from `--help`: `make reference`."""
 
+import ast
 import importlib
 import inspect
 import pathlib
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -67,11 +69,27 @@ def _described(name: str, value: Any) -> list[str]:
     lines = ["```python", f"{'class ' if inspect.isclass(value) else ''}{name}{_signature(value)}", "```", ""]
     lines += _markdown(inspect.getdoc(value) or "")
     if inspect.isclass(value):
+        lines += _commented_fields(value)
         for method, member in _methods(value):
             doc = _one_paragraph(inspect.getdoc(member) or "")
             call = "" if isinstance(member, property) or not callable(member) else _signature(member)
             lines.append(f"- `{method}{call}`{': ' + doc if doc else ''}")
     return lines
+
+
+def _commented_fields(kind: type) -> list[str]:
+    """The fields that comments explain, as a list like that of a docstring with a section of attributes."""
+    if "__annotations__" not in vars(kind) or "Attributes" in (kind.__doc__ or ""):
+        return []
+    source = inspect.getsource(kind)
+    [body] = [node.body for node in ast.parse(textwrap.dedent(source)).body if isinstance(node, ast.ClassDef)]
+    texts = textwrap.dedent(source).splitlines()
+    items = []
+    for node in body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and not node.target.id.startswith("_"):
+            comment = texts[(node.end_lineno or 0) - 1].encode()[node.end_col_offset or 0 :].decode().strip()
+            items.append(f"- {node.target.id}{comment.replace('# ', ': ', 1)}")
+    return ["**Attributes**", "", *items, ""] if any(":" in item for item in items) else []
 
 
 def _methods(kind: type) -> list[tuple[str, Any]]:

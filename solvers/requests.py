@@ -69,10 +69,10 @@ class SolveRequest:
     3.0
     """
 
-    game: game_spec.GameLike
-    algorithm: str | algorithms.Algorithm = algorithms.DEFAULT
-    iterations: int | None = None
-    seconds: float | None = None
+    game: game_spec.GameLike  # whatever names it, as in `gdlx.make`
+    algorithm: str | algorithms.Algorithm = algorithms.DEFAULT  # a preset by name, `auto`, or settings of your own
+    iterations: int | None = None  # to stop after; 1,000 if there is no other condition
+    seconds: float | None = None  # of solving, to stop after
     target: float | str | None = None  # exploitability in payoff units, or relative to the payoff range as in "0.01%"
     every: int | None = None  # iterations between measurements
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the algorithm

@@ -143,7 +143,9 @@ class TreeTask(Task):
 
 @dataclasses.dataclass(frozen=True)
 class TableTask(Task):
-    """A game of any size as an environment, for samplers with a hash table. Built by `make_table_task`.
+    """What tabular MCCFR solves: a game of any size as an environment, for samplers with a hash table.
+
+    Built by `make_table_task`.
 
     Small games are unrolled as well, and `tree_task` then measures policies exactly. Otherwise `tree` has the first
     steps only, and `tree_task` is None.
@@ -152,10 +154,10 @@ class TableTask(Task):
     TableTask(kuhn_poker: 2 players, unrolled)
     """
 
-    game: game_spec.GameSpec
-    env: env.Env
-    tree: game_tree.GameTree
-    tree_task: TreeTask | None = None
+    game: game_spec.GameSpec  # the game by name, with its payoffs
+    env: env.Env  # in which matches are sampled
+    tree: game_tree.GameTree  # the whole game, or its first steps
+    tree_task: TreeTask | None = None  # the unrolled game; None if it is too large
     shared_packed: packed_env.PackedEnv | None = None  # of the same environment, to reuse its compiled programs
 
     def __repr__(self) -> str:

@@ -105,7 +105,9 @@ class Layout(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PackedEnv:
-    """Batches of one game in lockstep. All functions are pure, and work inside jit, loops and shard_map.
+    """Batches of one game in lockstep, without resets: what solvers sample with. Learners take `BatchedEnv`.
+
+    All functions are pure, and work inside jit, loops and shard_map.
 
     Attributes:
       env: the game.

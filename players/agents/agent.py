@@ -38,7 +38,9 @@ class PlayerQuitError(Exception):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Arena:
-    """A game to play matches of. All matches use one arena, so that agents share its compiled programs.
+    """A game made ready for matches between agents: its environment, step limit and clock.
+
+    All matches use one arena, so that agents share its compiled programs.
 
     Attributes:
       game: the game by name, with its payoffs.

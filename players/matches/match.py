@@ -40,11 +40,11 @@ class MatchSettings:
     True
     """
 
-    games: int = defaults.GAMES
+    games: int = defaults.GAMES  # how many to play
     swap: bool = True  # agents rotate through the roles
-    seed: int = 0
-    start_seconds: float = defaults.START_SECONDS
-    play_seconds: float = defaults.PLAY_SECONDS
+    seed: int = 0  # of chance, of agents, and of moves that replace illegal ones
+    start_seconds: float = defaults.START_SECONDS  # the start clock, before the first move
+    play_seconds: float = defaults.PLAY_SECONDS  # the play clock, of each move
 
     def __post_init__(self) -> None:
         if self.games < 1:
