@@ -50,7 +50,8 @@ def api() -> str:
         full = f"{package}.{name}"
         lines += ["", f"### `{full}`", ""]
         if id(value) in shown:
-            lines.append(f"The same as [`{shown[id(value)]}`](#{_anchor(shown[id(value)])}).")
+            same = f"The same as [`{shown[id(value)]}`](#{_anchor(shown[id(value)])})"
+            lines.append(f"{same}: {_one_paragraph(inspect.getdoc(value) or '')}")
             continue
         shown[id(value)] = full
         lines += _described(name, value)

@@ -1,6 +1,6 @@
 """A compiled game as a batched environment: `make` and `Env`, packed random playouts, bridges to other libraries.
 
-`unroll_game` goes from a game to a `GameTree`, and `sequence_form` from there to what solvers run on. May import
+`unroll` goes from a game to a `GameTree`, and `sequence_form` from there to what solvers run on. May import
 `gdlx.propnet`.
 """
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gdlx.envs.game_facts import GameFacts as GameFacts
     from gdlx.envs.game_facts import probe as probe
     from gdlx.envs.game_spec import GameSpec as GameSpec
+    from gdlx.envs.game_spec import unroll_game as unroll
     from gdlx.envs.game_spec import unroll_game as unroll_game
     from gdlx.envs.host import HostEnv as HostEnv
     from gdlx.envs.make_env import make as make
@@ -56,6 +57,7 @@ _MODULES = {
     "probe": "gdlx.envs.game_facts",
     "sampling_form": "gdlx.envs.trees.sampling_form",
     "sequence_form": "gdlx.envs.trees.sequence_form",
+    "unroll": "gdlx.envs.game_spec:unroll_game",
     "unroll_game": "gdlx.envs.game_spec",
 }
 __all__ = [
@@ -81,6 +83,7 @@ __all__ = [
     "probe",
     "sampling_form",
     "sequence_form",
+    "unroll",
     "unroll_game",
 ]
 __getattr__, __dir__ = lazy.attach(__name__, _MODULES)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from gdlx.propnet.common.errors import UserError as UserError
     from gdlx.propnet.common.limits import Limits as Limits
     from gdlx.propnet.datalog.interpreter import Interpreter as Interpreter
+    from gdlx.propnet.games import check_game as check
     from gdlx.propnet.games import check_game as check_game
+    from gdlx.propnet.games import compile_game as compile  # noqa: A004 - as in jax
     from gdlx.propnet.games import compile_game as compile_game
     from gdlx.propnet.games import load_rulesheet as load_rulesheet
     from gdlx.propnet.io.files import load_propnet as load_propnet
@@ -37,7 +39,9 @@ _MODULES = {
     "Rulesheet": "gdlx.propnet.syntax.rulesheet",
     "Symmetries": "gdlx.propnet.symmetries.symmetries",
     "UserError": "gdlx.propnet.common.errors",
+    "check": "gdlx.propnet.games:check_game",
     "check_game": "gdlx.propnet.games",
+    "compile": "gdlx.propnet.games:compile_game",
     "compile_game": "gdlx.propnet.games",
     "find_symmetries": "gdlx.propnet.symmetries.symmetries",
     "load_propnet": "gdlx.propnet.io.files",
@@ -55,7 +59,9 @@ __all__ = [
     "Rulesheet",
     "Symmetries",
     "UserError",
+    "check",
     "check_game",
+    "compile",
     "compile_game",
     "find_symmetries",
     "load_propnet",
