@@ -36,8 +36,8 @@ class Env:
       max_steps: joint actions after which a match is terminated as unplayable; 0 for no limit.
       track: what states keep of the past: any of `"info_key"`, `"percepts"` and `"actions"`.
 
-    >>> from gdlx.envs import make_env
-    >>> env = make_env.make("rps")
+    >>> import gdlx
+    >>> env = gdlx.make("rps")
     >>> env
     Env(rps: players player1, player2; 3 actions, zero-sum)
     >>> state = env.step(env.init(), jnp.array([0, 1]), None)
@@ -118,8 +118,8 @@ class Env:
         Returns:
           A `BatchedEnv`.
 
-        >>> from gdlx.envs import make_env
-        >>> make_env.make("rps").batched(64)
+        >>> import gdlx
+        >>> gdlx.make("rps").batched(64)
         BatchedEnv(rps: 64 games)
         """
         from gdlx.envs.packed import batched_env
@@ -129,8 +129,8 @@ class Env:
     def tracking(self, *names: str) -> "Env":
         """The same game whose states also keep what is named; the same object for the same names.
 
-        >>> from gdlx.envs import make_env
-        >>> make_env.make("rps").tracking("percepts").init().percepts.shape
+        >>> import gdlx
+        >>> gdlx.make("rps").tracking("percepts").init().percepts.shape
         (2, 6)
         """
         missing = tuple(name for name in TRACKABLE if name in names and name not in self.track)

@@ -31,8 +31,8 @@ class GameFacts:
       propnet: the compiled rules.
       seed: of the random play behind the facts; `digest` does not depend on it.
 
-    >>> from gdlx.propnet import games
-    >>> facts = probe(games.compile_game("kuhn_poker"))
+    >>> import gdlx
+    >>> facts = probe(gdlx.compile("kuhn_poker"))
     >>> facts.payoff_range(), facts.longest_match, facts.perfect_information
     ((-2.0, 2.0), 5, False)
     >>> facts
@@ -135,8 +135,8 @@ def probe(propnet: propnet.PropNet, seed: int = 0) -> GameFacts:
     Returns:
       A `GameFacts`, which computes each fact on first use.
 
-    >>> from gdlx.propnet import games
-    >>> facts = probe(games.compile_game("kuhn_poker"))
+    >>> import gdlx
+    >>> facts = probe(gdlx.compile("kuhn_poker"))
     >>> facts.payoffs().zero_sum, facts.dynamics.turn_taking, facts.longest_match
     (True, True, 5)
     """

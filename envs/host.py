@@ -69,8 +69,8 @@ class HostEnv:
       fluents: names of the true fluents of a node.
 
     >>> from gdlx.envs import game_facts
-    >>> from gdlx.propnet import games
-    >>> propnet = games.compile_game("rps")
+    >>> import gdlx
+    >>> propnet = gdlx.compile("rps")
     >>> game = HostEnv(propnet, game_facts.probe(propnet).payoffs(), max_steps=10)
     >>> game
     HostEnv(rps: players player1, player2; at most 10 steps)

@@ -28,8 +28,8 @@ class Payoffs:
       zero_sum: whether the payoffs of two players sum to zero.
       proved: whether that is proved, or only observed in sampled play.
 
-    >>> from gdlx.propnet import games
-    >>> infer_payoffs(games.compile_game("kuhn_poker"))
+    >>> import gdlx
+    >>> infer_payoffs(gdlx.compile("kuhn_poker"))
     Payoffs(offset=50.0, zero_sum=True, proved=False)
     """
 

@@ -92,8 +92,8 @@ class State:
       step: [] int32, joint actions taken so far.
       layout: where the bits are.
 
-    >>> from gdlx.envs import make_env
-    >>> env = make_env.make("rps")
+    >>> import gdlx
+    >>> env = gdlx.make("rps")
     >>> state = env.init()
     >>> state.legal_mask.tolist(), bool(state.terminated)
     ([[True, True, True], [True, True, True]], False)

@@ -46,8 +46,8 @@ class TrainingRun:
       rows: metrics by iteration, as in metrics.csv.
 
     >>> from gdlx.envs import game_facts, game_spec
-    >>> from gdlx.propnet import games
-    >>> propnet = games.compile_game("kuhn_poker")
+    >>> import gdlx
+    >>> propnet = gdlx.compile("kuhn_poker")
     >>> settings = learner_registry.make_settings("self-play", {"games": "8"})
     >>> config = learner_registry.TrainConfig(game_spec.GameSpec("kuhn_poker"), "self-play", 4, settings)
     >>> learner = learner_registry.make_learner(config, propnet, None)

@@ -34,8 +34,8 @@ class PackedState(NamedTuple):
     W separate: a loop that computes them is vector code only if nothing in it changes shapes. So read the state at the
     start of a loop's body, not the one that the body returns.
 
-    >>> from gdlx.envs import make_env
-    >>> state = PackedEnv(make_env.make("rps")).start(2)
+    >>> import gdlx
+    >>> state = PackedEnv(gdlx.make("rps")).start(2)
     >>> state
     PackedState(2 games)
     >>> state.legal.shape, state.terminated.tolist()
@@ -113,8 +113,8 @@ class PackedEnv:
       env: the game.
       public: what is public of actions and percepts. If set, the last key of a state is that of its public state.
 
-    >>> from gdlx.envs import make_env
-    >>> game = PackedEnv(make_env.make("rps"))
+    >>> import gdlx
+    >>> game = PackedEnv(gdlx.make("rps"))
     >>> game
     PackedEnv(rps: players player1, player2; 3 actions, zero-sum)
     >>> state = game.step(game.start(2), jnp.array([[0, 1], [1, 1]]), jnp.zeros(2))

@@ -33,8 +33,8 @@ class PlayoutStats:
       earlier: joint actions of the first matches before counting began.
       unfinished: joint actions of the matches that have not ended.
 
-    >>> from gdlx.propnet import games
-    >>> rps = games.compile_game("rps")
+    >>> import gdlx
+    >>> rps = gdlx.compile("rps")
     >>> playout = ShardedPlayout(rps, max_steps=10, min_words=2)
     >>> stats = playout.advance(playout.start(seed=0, steps=1), steps=4)
     >>> sorted(stats.mean_goals(rps)), sum(stats.goals) == 2 * stats.terminals
@@ -109,8 +109,8 @@ class ShardedPlayout:
       max_steps: joint actions after which a match is stopped.
       min_words: at least so many words of 32 games.
 
-    >>> from gdlx.propnet import games
-    >>> playout = ShardedPlayout(games.compile_game("rps"), max_steps=10, min_words=2)
+    >>> import gdlx
+    >>> playout = ShardedPlayout(gdlx.compile("rps"), max_steps=10, min_words=2)
     >>> playout
     ShardedPlayout(rps: at least 64 games, at most 10 steps)
     >>> stats = playout.advance(playout.start(seed=0, steps=1), steps=4)

@@ -35,9 +35,9 @@ class TooLargeError(errors.UserError, ValueError):
     Attributes:
       reason: what is too large, without the advice on what to do that follows it in the message.
 
-    >>> from gdlx.envs import game_spec
+    >>> import gdlx
     >>> try:
-    ...     game_spec.unroll_game("tictactoe", max_nodes=1000)
+    ...     gdlx.unroll("tictactoe", max_nodes=1000)
     ... except TooLargeError as error:
     ...     print(error.reason.split(":")[0])
     tictactoe is too large to unroll

@@ -54,8 +54,8 @@ class SamplingForm(NamedTuple):
     Axes: P players, C columns (the information sets of all players, and one for no choice), A most actions of a set,
     T terminals.
 
-    >>> from gdlx.envs import game_spec
-    >>> form = sampling_form(game_spec.unroll_game("kuhn_poker", keep_edges=True))
+    >>> import gdlx
+    >>> form = sampling_form(gdlx.unroll("kuhn_poker", keep_edges=True))
     >>> form.shape, form.player_columns(1), form.payoff.shape
     ((2, 13), slice(6, 12, None), (2, 30))
     """
@@ -120,8 +120,8 @@ def sampling_form(tree: game_tree.GameTree) -> SamplingForm:
     Raises:
       ValueError: if the tree has no edges.
 
-    >>> from gdlx.envs import game_spec
-    >>> sampling_form(game_spec.unroll_game("kuhn_poker", keep_edges=True))
+    >>> import gdlx
+    >>> sampling_form(gdlx.unroll("kuhn_poker", keep_edges=True))
     SamplingForm(2 players; 12 information sets, 5 levels, 30 terminals)
     """
     if tree.levels is None:

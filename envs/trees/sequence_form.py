@@ -80,8 +80,8 @@ class PlayerForm(NamedTuple):
 class SequenceForm(NamedTuple):
     """A game in sequence form, the input of exact solvers: one `PlayerForm` for every player. A pytree.
 
-    >>> from gdlx.envs import game_spec
-    >>> form, _ = sequence_form(game_spec.unroll_game("kuhn_poker"))
+    >>> import gdlx
+    >>> form, _ = sequence_form(gdlx.unroll("kuhn_poker"))
     >>> [uniform.shape for uniform in form.players[0].uniform]  # of every level: actions, information sets
     [(2, 3), (2, 3)]
     """
@@ -146,8 +146,8 @@ def sequence_form(
     Returns:
       The arrays, and for every player the positions of its sequences in them.
 
-    >>> from gdlx.envs import game_spec
-    >>> form, layouts = sequence_form(game_spec.unroll_game("kuhn_poker"))
+    >>> import gdlx
+    >>> form, layouts = sequence_form(gdlx.unroll("kuhn_poker"))
     >>> form
     SequenceForm(2 players; information sets 6, 6)
     """

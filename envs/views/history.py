@@ -32,8 +32,8 @@ class ActionObservationHistory:
       first: legal actions before the first joint action.
       events: what happened, one event per joint action.
 
-    >>> from gdlx.envs import make_env
-    >>> view = ActionObservationHistory(make_env.make("kuhn_poker"), player=0, first=(4,))
+    >>> import gdlx
+    >>> view = ActionObservationHistory(gdlx.make("kuhn_poker"), player=0, first=(4,))
     >>> view = view.after(Event(move=4, percepts=(), legal=(4,)))
     >>> view.step, view.legal, view.legal_names
     (1, (4,), ('noop',))

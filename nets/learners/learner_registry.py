@@ -130,9 +130,9 @@ def make_learner(config: TrainConfig, propnet: propnet.PropNet, task: tasks.Tree
     Raises:
       TrainConfigError: the learner is unknown, or needs a `task` and there is none.
 
-    >>> from gdlx.propnet import games
+    >>> import gdlx
     >>> config = TrainConfig(game_spec.GameSpec("kuhn_poker"), "self-play", 5, make_settings("self-play", {}))
-    >>> make_learner(config, games.compile_game("kuhn_poker"), None)
+    >>> make_learner(config, gdlx.compile("kuhn_poker"), None)
     SelfPlay(game='kuhn_poker', games=512, depth=1, widths=(128, 128), kind='residual')
     """
     game_env = env.Env(propnet, game_facts.probe(propnet).payoffs(config.game.payoff), max_steps=step_capacity(propnet))

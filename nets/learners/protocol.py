@@ -15,10 +15,10 @@ class Learner(Protocol):
 
     >>> from gdlx.envs import game_spec
     >>> from gdlx.nets.learners import learner_registry
-    >>> from gdlx.propnet import games
+    >>> import gdlx
     >>> settings = learner_registry.make_settings("self-play", {"games": "8"})
     >>> config = learner_registry.TrainConfig(game_spec.GameSpec("kuhn_poker"), "self-play", 4, settings)
-    >>> learner = learner_registry.make_learner(config, games.compile_game("kuhn_poker"), None)
+    >>> learner = learner_registry.make_learner(config, gdlx.compile("kuhn_poker"), None)
     >>> state, metrics = learner.iterate(learner.init(jax.random.key(0)))
     >>> "loss" in metrics
     True

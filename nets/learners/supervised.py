@@ -104,9 +104,9 @@ class Supervised:
       subgames: evaluators of the subgames below every cut.
       encoded_states: the public states of every cut, encoded.
 
-    >>> from gdlx.envs import make_env
+    >>> import gdlx
     >>> task = tasks.make_tree_task("kuhn_poker", keep_edges=True)
-    >>> learner = Supervised(encoders.Encoder(make_env.make("kuhn_poker"), steps=4), task, Settings(depth=2))
+    >>> learner = Supervised(encoders.Encoder(gdlx.make("kuhn_poker"), steps=4), task, Settings(depth=2))
     >>> [evaluator.public.depth for evaluator in learner.subgames]  # joint actions before the cuts
     [4]
     """

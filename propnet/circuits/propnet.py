@@ -21,8 +21,8 @@ class Role:
 
     Axes: M moves, P percepts (both sorted by their text), V goal values (sorted).
 
-    >>> from gdlx.propnet import games
-    >>> games.compile_game("rps").roles[0].moves
+    >>> import gdlx
+    >>> gdlx.compile("rps").roles[0].moves
     ('paper', 'rock', 'scissors')
     """
 
@@ -55,8 +55,8 @@ class PropNet:
     feedbacks; then the gates in topological order. A literal is 2 * node + inverted. Feedbacks express recursion
     through the state: they start false and take the values of their literals until a fixpoint is reached.
 
-    >>> from gdlx.propnet import games
-    >>> games.compile_game("kuhn_poker")
+    >>> import gdlx
+    >>> gdlx.compile("kuhn_poker")
     PropNet(kuhn_poker: 2 players, 17 registers, 42 gates)
     """
 

@@ -53,9 +53,9 @@ def save_propnet(propnet: propnet.PropNet, path: checked_fields.Path) -> None:
       PropNetFileError: if the suffix is unknown, or the propnet is not valid.
 
     >>> import tempfile
-    >>> from gdlx.propnet import games
+    >>> import gdlx
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_propnet(games.compile_game("rps"), f"{folder}/rps.npz")
+    ...     save_propnet(gdlx.compile("rps"), f"{folder}/rps.npz")
     """
     with checked_fields.name_file_in_errors(path):
         writer = {".npz": _to_npz, ".json": _to_json}.get(_suffix(path))
@@ -79,9 +79,9 @@ def load_propnet(path: checked_fields.Path, *, max_bytes: int = checked_fields.M
       PropNetFileError: if the file is not a valid propnet, or is larger than `max_bytes`.
 
     >>> import tempfile
-    >>> from gdlx.propnet import games
+    >>> import gdlx
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_propnet(games.compile_game("kuhn_poker"), f"{folder}/kuhn.json")
+    ...     save_propnet(gdlx.compile("kuhn_poker"), f"{folder}/kuhn.json")
     ...     load_propnet(f"{folder}/kuhn.json")
     PropNet(kuhn_poker: 2 players, 17 registers, 42 gates)
     """
@@ -110,8 +110,8 @@ def save_cached(propnet: propnet.PropNet, path: checked_fields.Path, key: str) -
 def to_bytes(propnet: propnet.PropNet) -> bytes:
     """The content of a .npz file: equal propnets give equal bytes.
 
-    >>> from gdlx.propnet import games
-    >>> to_bytes(games.compile_game("rps")) == to_bytes(games.compile_game("rps"))
+    >>> import gdlx
+    >>> to_bytes(gdlx.compile("rps")) == to_bytes(gdlx.compile("rps"))
     True
     """
     return _to_npz(propnet)

@@ -75,8 +75,8 @@ class Symmetries:
       unproved: candidates that could not be verified, and are not part of the group.
       complete: False if the search was given up.
 
-    >>> from gdlx.propnet import games
-    >>> group = find_symmetries(games.compile_game("blind_tictactoe"))
+    >>> import gdlx
+    >>> group = find_symmetries(gdlx.compile("blind_tictactoe"))
     >>> group, group.order_fixing_players
     (Symmetries(order 16, 3 generators), 8)
     """
@@ -120,8 +120,8 @@ def find_symmetries(propnet: propnet.PropNet) -> Symmetries:
     Returns:
       Verified generators of a group, and its order.
 
-    >>> from gdlx.propnet import games
-    >>> find_symmetries(games.compile_game("phantom_ttt"))
+    >>> import gdlx
+    >>> find_symmetries(gdlx.compile("phantom_ttt"))
     Symmetries(order 8, 2 generators)
     """
     identity = _identity(propnet)
@@ -212,8 +212,8 @@ def _without_products(identity: Symmetry, generators: tuple[Symmetry, ...], orde
 def renamings(propnet: propnet.PropNet, symmetry: Symmetry) -> dict[str, Renaming]:
     """Returns for every role what a symmetry makes of it, by name; only what changes.
 
-    >>> from gdlx.propnet import games
-    >>> connect_four = games.compile_game("connect_four:width=3,height=3,line=3")
+    >>> import gdlx
+    >>> connect_four = gdlx.compile("connect_four:width=3,height=3,line=3")
     >>> (mirror,) = find_symmetries(connect_four).generators
     >>> renamings(connect_four, mirror)["red"].moves
     {'(drop 1)': '(drop 3)', '(drop 3)': '(drop 1)'}

@@ -41,8 +41,8 @@ class InformationSets(abc.ABC):
       seen: bool[N, T, Q], the percepts after each joint action; none after the last.
       keys: uint32[N, 2], the keys of the information sets, as in `State.info_key`.
 
-    >>> from gdlx.envs import game_spec
-    >>> infosets = TreeInformationSets(game_spec.unroll_game("kuhn_poker"), player=0, begin=0, end=6)
+    >>> import gdlx
+    >>> infosets = TreeInformationSets(gdlx.unroll("kuhn_poker"), player=0, begin=0, end=6)
     >>> infosets.moves
     ('bet', 'call', 'check', 'fold', 'noop')
     >>> infosets.texts[3], infosets.legal[3].tolist()
@@ -286,8 +286,8 @@ def tabulate(function: PolicyFunction, name: str, tree: game_tree.GameTree) -> l
     Raises:
       PolicyError: the function fails, or does not return probabilities of the legal moves.
 
-    >>> from gdlx.envs import game_spec
-    >>> tree = game_spec.unroll_game("biased_rps")
+    >>> import gdlx
+    >>> tree = gdlx.unroll("biased_rps")
     >>> tabulate(lambda infosets: [[0, 1, 0]] * len(infosets), "rock", tree)[0].tolist()
     [1.0, 0.0, 1.0, 0.0]
     """
