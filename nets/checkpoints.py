@@ -5,14 +5,16 @@ Every file is written atomically. Beside the folder of a state is a file with th
 
 import contextlib
 import csv
+import functools
 import hashlib
 import io
 import json
+import math
 import os
 import pathlib
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -21,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import game_facts, game_spec
+from gdlx.nets import former_checkpoints
 from gdlx.nets.learners import learner_registry, protocol
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import atomic_files, bounded_files, errors
@@ -31,6 +34,7 @@ STATES = "state"
 _DIGEST = "digest"
 ANY_NODES = sys.maxsize  # joint actions in a step: a game that was unrolled for training can be unrolled again
 _FORMAT = 1
+_MOST_FORMER = 8  # times the elements of a state: more is no state that an earlier version wrote
 _MAX_STATES = 2  # that are kept
 
 
@@ -103,7 +107,13 @@ def restore_training(
         tree = game_spec.unroll_game(config.game, propnet=propnet, max_nodes=ANY_NODES, keep_edges=True)
         task = tasks.make_tree_task(config.game, tree)
     learner = learner_registry.make_learner(config, propnet, task)
-    return RestoredTraining(learner, *read_state(folder, jax.eval_shape(learner.init, jax.random.key(seed))))
+    return RestoredTraining(learner, *read_learner_state(folder, learner, seed))
+
+
+def read_learner_state(folder: pathlib.Path, learner: protocol.Learner, seed: int) -> tuple[Any, int, float]:
+    """Reads the last state of a learner, as `read_state`; one that an earlier version wrote, too."""
+    init = functools.partial(learner.init, jax.random.key(seed))
+    return read_state(folder, jax.eval_shape(init), init)
 
 
 def write_metrics(folder: pathlib.Path, rows: Sequence[Mapping[str, float]]) -> None:
@@ -166,8 +176,14 @@ def write_state(folder: pathlib.Path, iteration: int, seconds: float, state: Any
         shutil.rmtree(folder / STATES / str(old), ignore_errors=True)
 
 
-def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
+def read_state(folder: pathlib.Path, like: Any, init: Callable[[], Any] | None = None) -> tuple[Any, int, float]:
     """Reads the last state. It has the shapes of `like`, which may be abstract.
+
+    Args:
+      folder: of the training.
+      like: a state of the learner.
+      init: makes the state before the first iteration. Needed if an earlier version wrote the state: its games in
+        progress then start again.
 
     Returns:
       The state, its iteration, and the seconds of training until then.
@@ -175,23 +191,28 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
     iterations = _iterations(folder)
     if not iterations:
         raise CheckpointError(f"{folder} has no networks yet: training was stopped before its first checkpoint")
-    iteration, shapes = iterations[-1], _leaves(like)
+    iteration, expected = iterations[-1], _kinds(_leaves(like))
     path = (folder / STATES / str(iteration)).resolve()
     # Restored to one device, whatever the number of devices that wrote it.
     here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    leaves = {
-        name: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=here)  # type: ignore[no-untyped-call]
-        for name, x in shapes.items()
-    }
-    target: dict[str, Any] = {"seconds": np.float64(0), "leaves": leaves}
     with _checkpointer() as orbax:
         try:
             _require_intact(path)
             metadata = orbax.metadata(path).item_metadata
-            if _kinds(metadata["leaves"]) != _kinds(shapes):
+            stored = _kinds(metadata["leaves"])
+            matched: Mapping[str, str] | None = {name: name for name in stored}
+            if stored != expected:
+                is_former = init is not None and _elements(stored) <= _MOST_FORMER * _elements(expected)
+                matched = former_checkpoints.match_leaves(stored, expected, like) if is_former else None
+            if matched is None:
                 raise CheckpointError(
                     f"{path} has networks of other shapes than {result_folder.CONFIG} says: was that file changed?"
                 )
+            leaves = {
+                name: jax.ShapeDtypeStruct(shape, dtype, sharding=here)  # type: ignore[no-untyped-call]
+                for name, (shape, dtype) in stored.items()
+            }
+            target: dict[str, Any] = {"seconds": np.float64(0), "leaves": leaves}
             if _DIGEST in metadata:  # older states have none
                 target[_DIGEST] = np.zeros(hashlib.sha256().digest_size, np.uint8)
             restored = orbax.restore(path, target)
@@ -202,7 +223,11 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
             has_other = len(iterations) > 1
             advice = "remove it to resume from the previous one" if has_other else "there is no other; train again"
             raise CheckpointError(f"{path} is damaged and cannot be read; {advice}") from error
-    state = [_restore_leaf(x, restored["leaves"].get(str(number))) for number, x in enumerate(jax.tree.leaves(like))]
+    start = like if init is None or stored == expected else init()
+    state = [
+        _restore_leaf(leaf, restored["leaves"][matched[str(number)]]) if str(number) in matched else _start_leaf(leaf)
+        for number, leaf in enumerate(jax.tree.leaves(start))
+    ]
     return jax.tree.unflatten(jax.tree.structure(like), state), int(iteration), float(restored["seconds"])
 
 
@@ -258,15 +283,22 @@ def _digest(iteration: int, seconds: float, leaves: Mapping[str, Any]) -> npt.ND
     return np.frombuffer(digest.digest(), np.uint8)
 
 
+def _start_leaf(leaf: Any) -> Any:
+    """An array that was not kept: empty, or of games that start again."""
+    return jnp.zeros(leaf.shape, leaf.dtype) if isinstance(leaf, jax.ShapeDtypeStruct) else leaf
+
+
 def _restore_leaf(like: Any, leaf: Any) -> Any:
-    if leaf is None:
-        return jnp.zeros(like.shape, like.dtype)
     numbers = jnp.asarray(np.asarray(leaf))  # through the host, so that programs on many devices can take it
     return jax.random.wrap_key_data(numbers) if _is_key(like) else numbers
 
 
 def _kinds(leaves: Mapping[str, Any]) -> dict[str, Any]:
     return {name: (tuple(leaf.shape), np.dtype(leaf.dtype)) for name, leaf in leaves.items()}
+
+
+def _elements(kinds: Mapping[str, Any]) -> int:
+    return sum(math.prod(shape) for shape, _ in kinds.values())
 
 
 def has_state(folder: pathlib.Path) -> bool:

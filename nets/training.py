@@ -89,8 +89,7 @@ class TrainingRun:
 
     def _start(self, config: learner_registry.TrainConfig, digest: str, seed: int, *, resume: bool) -> None:
         if resume and self.folder is not None:
-            like = jax.eval_shape(self.learner.init, jax.random.key(seed))
-            state, self.iteration, self.seconds = checkpoints.read_state(self.folder, like)
+            state, self.iteration, self.seconds = checkpoints.read_learner_state(self.folder, self.learner, seed)
             self.state = sharding.replicate(state)
             self.rows = [row for row in checkpoints.read_metrics(self.folder) if row["iteration"] <= self.iteration]
             self._saved_iteration = self.iteration

@@ -28,7 +28,8 @@ def _step(game: env.Env) -> Any:
 
 def view_of(game: env.Env, player: int, steps: int, seed: int = 0) -> history.ActionObservationHistory:
     """Returns a player's view of a random match after `steps` steps that is not over."""
-    rng, step = np.random.default_rng(seed), _step(game)
+    rng, game = np.random.default_rng(seed), game.tracking("percepts")
+    step = _step(game)
     for _ in range(500):
         key = jax.random.key(int(rng.integers(2**31)))
         state = game.init(key)
