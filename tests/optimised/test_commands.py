@@ -77,6 +77,12 @@ def test_evaluate_bound(folder: pathlib.Path) -> None:
     assert 0 < bounded["exploitability_bound"] < policy["exploitability"] * 1.3
 
 
+def test_infoset(folder: pathlib.Path) -> None:
+    # Who holds one of three cards, after the deal: the opponent holds one of the other two.
+    counted = run(folder, "infoset", "kuhn_poker", "--player", "player1", "--moves", "2", "--seed", "1", "--count")
+    assert (counted["histories"], counted["complete"]) == (2, True)
+
+
 def test_playout(folder: pathlib.Path) -> None:
     played = run(folder, "playout", "connect_four", "--seconds", "0.5", "--batch", "8192")
     # Uniformly random matches of connect four last 21.3 moves on average.
