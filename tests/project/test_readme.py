@@ -167,7 +167,8 @@ def test_figures_of_the_readme_are_those_of_the_benchmark_page() -> None:
 
 def test_beliefs_on_the_benchmark_page_have_the_labels_of_the_code() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
-    labels = set(re.findall(r"after \d+ joint actions, (\w+)", page))
+    section = page.split("### search: ")[1].split("\n### ")[0]
+    labels = set(re.findall(r"after \d+ joint actions, (\w+)", section))
     assert labels == set(search_bench._METHODS)
 
 
