@@ -13,6 +13,7 @@ without unrolling. Information sets that a table lacks have uniform policies.
 
 import contextlib
 import csv
+import functools
 import io
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -227,8 +228,9 @@ def _load_folder(folder: pathlib.Path, game: game_spec.GameSpec, tree: game_tree
     if config.algorithm.on_states:
         return _load_state_policies(folder, config, game, tree)
     if config.symmetries and tree.is_whole:
-        played = tasks.make_table_task(game).env
-        return table_policy.to_tabular(_load_symmetric(folder, config, game, played), played, tree)[0]
+        written = (folder / result_folder.POLICY).stat().st_mtime_ns
+        table, played = _symmetric_table(folder.resolve(), written, config, game)
+        return table_policy.to_tabular(table, played, tree)[0]
     require_same_rules(folder, config, game, tasks.tree_digest(tree))
     return read_tree_policies(folder / result_folder.POLICY, tree)
 
@@ -277,6 +279,15 @@ def _convert_to_infosets(
     if any(isinstance(player.views, state_labels.StateLabels) for player in tree.players):
         return policies
     return state_policies.to_tree(policies, solved.graph, solved.propnet, tree)
+
+
+@functools.lru_cache(maxsize=1)  # asked again for every image of a tree
+def _symmetric_table(
+    folder: pathlib.Path, written: int, config: result_folder.Config, game: game_spec.GameSpec
+) -> tuple[table_policy.TablePolicy, env.Env]:
+    """`_load_symmetric` of a policy file that was written at this time, with the environment of the game."""
+    played = tasks.make_table_task(game).env
+    return _load_symmetric(folder, config, game, played), played
 
 
 def _load_symmetric(
