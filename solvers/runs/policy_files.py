@@ -295,9 +295,13 @@ def _load_symmetric(
 ) -> table_policy.TablePolicy:
     """The policies of a tree without symmetric information sets, at all information sets of the game."""
     group = symmetry_group.build(env.propnet)
+    if group is None:
+        raise PolicyFileError(
+            f"{folder / result_folder.CONFIG} says that symmetric information sets were left out, but "
+            f"{config.game.spec} has none: was that file changed?"
+        )
     tree = game_spec.unroll_game(config.game, propnet=env.propnet, symmetries=True)
     require_same_rules(folder, config, game, tasks.tree_digest(tree))
-    assert group is not None, "the rules are those of the run, which had symmetries"
     policies = read_tree_policies(folder / result_folder.POLICY, tree)
     return symmetric_policies.to_table(tree, policies, group, env)
 

@@ -117,6 +117,17 @@ def test_results_are_judged_without_symmetric_information_sets(solved: solve_req
     np.testing.assert_allclose(small.improvements, whole.improvements, rtol=0, atol=1e-4)
 
 
+def test_a_game_without_symmetries_cannot_have_left_any_out(tmp_path: pathlib.Path) -> None:
+    folder = solve_requests.execute(
+        requests.SolveRequest("simple_poker", "cfr+", iterations=1, results=tmp_path)
+    ).folder
+    assert folder is not None
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"symmetries": True}))
+    with pytest.raises(policy_files.PolicyFileError, match=r"simple_poker has none: was that file changed\?"):
+        gdlx.evaluate("simple_poker", folder)
+
+
 def test_policies_that_symmetries_change_are_not_judged_without_them() -> None:
     with pytest.raises(symmetric_policies.NotInvariantError, match=r"the policy of x is not symmetric.*whole game"):
         gdlx.evaluate(GAME, by_number, symmetries=True)
