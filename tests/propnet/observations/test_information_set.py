@@ -1,13 +1,11 @@
 """Information sets of positions: ways agree with recursion, and impossible observations are named."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from gdlx.propnet import games
 from gdlx.propnet.common import errors
-from gdlx.propnet.observations import choices, information_set, positions, sat_histories
+from gdlx.propnet.observations import information_set, plausible_moves, positions
 from gdlx.propnet.simulate import machine
 from gdlx.tests.helpers import observations
 
@@ -58,21 +56,35 @@ def test_impossible_percepts_are_named() -> None:
         information_set.find_information_set(net, position._replace(first=(0,)))
 
 
-def test_what_only_search_proves_impossible_is_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without propagation of the last observation, search finds the contradiction, and bisection its joint action."""
-    net = games.compile_game("leduc_poker")
+THREE_BITS = """
+(role random) (role p) (init (step 1)) (succ 1 2) (succ 2 3) (succ 3 4) (succ 4 5) (succ 5 6) (succ 6 7) (succ 7 8)
+(number 1) (number 2) (number 3) (value 0) (value 1) (compared 4 1 2) (compared 5 2 3) (compared 6 1 3)
+(<= (next (step ?next)) (true (step ?now)) (succ ?now ?next))
+(<= picks (true (step ?number)) (number ?number))
+(<= (legal random (pick ?value)) picks (value ?value))
+(<= (legal random noop) (not picks))
+(legal p look)
+(<= (next (bit ?number ?value)) (true (step ?number)) (does random (pick ?value)))
+(<= (next (bit ?number ?value)) (true (bit ?number ?value)))
+(<= (sees p differ) (true (step ?now)) (compared ?now ?a ?b) (true (bit ?a ?x)) (true (bit ?b ?y)) (distinct ?x ?y))
+(<= terminal (true (step 8))) (goal p 100)
+"""  # each two of three hidden bits are compared
+
+
+@pytest.mark.parametrize("way", ["auto", "enumerate", "sat"])
+def test_what_only_search_proves_impossible_is_named_too(way: information_set.Way) -> None:
+    """Any two of three bits may differ, which is all that propagation sees, but never all three pairs."""
+    net = games.compile_game(rules=THREE_BITS)
     position = positions.random_position(net, 0, 6, seed=1)
-    find = sat_histories.find_histories
-
-    def none_after_four(left: choices.Choices, **options: Any) -> sat_histories.SatResult:
-        result = find(left, **options)
-        if len(left.moves) < 4:
-            return result
-        return result._replace(complete=True, histories=result.histories._replace(codes=result.histories.codes[:, :0]))
-
-    monkeypatch.setattr(sat_histories, "find_histories", none_after_four)
-    with pytest.raises(information_set.ImpossibleObservationsError, match="observed in joint action 4: "):
-        information_set.find_information_set(net, position, "sat")
+    differ = net.players[0].percepts.index("differ")
+    events = (*position.events[:3], *(event._replace(percepts=(differ,)) for event in position.events[3:]))
+    possible = position._replace(events=events[:5], moves=position.moves[:5])
+    assert information_set.find_information_set(net, possible, way).histories == 2
+    plausible = plausible_moves.PlausibleMoves(net, 0, position.first)
+    plausible.extend_all(events)
+    assert plausible.moves[:3, 0].sum() == 6  # both values of every bit
+    with pytest.raises(information_set.ImpossibleObservationsError, match="observed in joint action 6: "):
+        information_set.find_information_set(net, position._replace(events=events), way)
 
 
 def test_too_little_time_to_count_is_enough_to_sample() -> None:
