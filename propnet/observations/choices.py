@@ -59,11 +59,11 @@ class Choices:
       choices: in the order of play.
       log_share: the sum of the logarithms of 1 / (number of legal moves), of the others' moves where that is certain.
 
-    >>> from gdlx.envs.views import history
+    >>> from gdlx.propnet.observations import positions
     >>> from gdlx.propnet import games
     >>> kuhn = games.compile_game("kuhn_poker")
     >>> plausible = plausible_moves.PlausibleMoves(kuhn, player=1, legal=(4,))
-    >>> plausible.extend(history.Event(4, (), (4,)))  # a card is dealt to the other player
+    >>> plausible.extend(positions.Event(4, (), (4,)))  # a card is dealt to the other player
     >>> left = find_choices(plausible)
     >>> [(choice.step, len(choice.moves)) for choice in left.choices]
     [(0, 3)]

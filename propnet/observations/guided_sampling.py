@@ -38,12 +38,12 @@ def sample_histories(left: choosing.Choices, size: int, random: np.random.Genera
     Returns:
       The histories that agree, with their weights; fewer than `size` where some died out after the last resampling.
 
-    >>> from gdlx.envs.views import history
+    >>> from gdlx.propnet.observations import positions
     >>> from gdlx.propnet import games
     >>> from gdlx.propnet.observations import plausible_moves
     >>> kuhn = games.compile_game("kuhn_poker")
     >>> plausible = plausible_moves.PlausibleMoves(kuhn, player=1, legal=(4,))
-    >>> plausible.extend(history.Event(4, (), (4,)))  # a card is dealt to the other player
+    >>> plausible.extend(positions.Event(4, (), (4,)))  # a card is dealt to the other player
     >>> sample = sample_histories(choosing.find_choices(plausible), 64, np.random.default_rng(0))
     >>> sample.histories.codes.shape, round(sample.log_likelihood, 9) + 0.0
     ((1, 64), 0.0)

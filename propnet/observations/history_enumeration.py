@@ -67,12 +67,12 @@ def list_histories(left: choosing.Choices, slab: int = SLAB) -> Iterator[Histori
     Yields:
       Batches of histories.
 
-    >>> from gdlx.envs.views import history
+    >>> from gdlx.propnet.observations import positions
     >>> from gdlx.propnet import games
     >>> from gdlx.propnet.observations import plausible_moves
     >>> kuhn = games.compile_game("kuhn_poker")
     >>> plausible = plausible_moves.PlausibleMoves(kuhn, player=1, legal=(4,))
-    >>> plausible.extend(history.Event(4, (), (4,)))  # a card is dealt to the other player
+    >>> plausible.extend(positions.Event(4, (), (4,)))  # a card is dealt to the other player
     >>> left = choosing.find_choices(plausible)
     >>> [np.exp(batch.log_probability).round(3).tolist() for batch in list_histories(left)]
     [[0.333, 0.333, 0.333]]
@@ -158,12 +158,12 @@ class MergedHistories:
       histories: how many there are.
       likelihood: the probability of the observations, given the player's own moves, if all others play uniformly.
 
-    >>> from gdlx.envs.views import history
+    >>> from gdlx.propnet.observations import positions
     >>> from gdlx.propnet import games
     >>> from gdlx.propnet.observations import plausible_moves
     >>> kuhn = games.compile_game("kuhn_poker")
     >>> plausible = plausible_moves.PlausibleMoves(kuhn, player=1, legal=(4,))
-    >>> plausible.extend(history.Event(4, (), (4,)))  # a card is dealt to the other player
+    >>> plausible.extend(positions.Event(4, (), (4,)))  # a card is dealt to the other player
     >>> merged = MergedHistories(choosing.find_choices(plausible))
     >>> merged.histories, round(merged.likelihood, 3)
     (3, 1.0)

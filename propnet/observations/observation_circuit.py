@@ -26,7 +26,7 @@ class ObservationTooLargeError(errors.UserError, RuntimeError):
 
 
 class Observation(Protocol):
-    """One joint action as a player observes it; `envs.views.history.Event` is one."""
+    """One joint action as a player observes it; `positions.Event` is one."""
 
     @property
     def move(self) -> int:
@@ -83,11 +83,11 @@ class ObservationCircuit:
       moves: for every joint action and every role, the literals of its moves.
       legal: before every joint action, for every role, the literals that say which moves are legal.
 
-    >>> from gdlx.envs.views import history
+    >>> from gdlx.propnet.observations import positions
     >>> from gdlx.propnet import games
     >>> kuhn = games.compile_game("kuhn_poker")
     >>> circuit = ObservationCircuit(kuhn, player=0, legal=(4,))
-    >>> circuit.extend(history.Event(4, (2,), (4,)))
+    >>> circuit.extend(positions.Event(4, (2,), (4,)))
     >>> circuit
     ObservationCircuit(kuhn_poker: 1 joint action, 3 inputs, 1 gate, 5 constraints)
     """

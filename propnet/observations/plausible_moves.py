@@ -25,12 +25,12 @@ class PlausibleMoves:
       circuit: the observations, in which inferred values are constants.
       values: for every node of the circuit 0, 1, or -1 if it is not known.
 
-    >>> from gdlx.envs.views import history
     >>> from gdlx.propnet import games
+    >>> from gdlx.propnet.observations import positions
     >>> kuhn = games.compile_game("kuhn_poker")
     >>> plausible = PlausibleMoves(kuhn, player=0, legal=(4,))
     >>> king = kuhn.players[0].percepts.index("(dealt king)")
-    >>> plausible.extend(history.Event(4, (king,), (4,)))
+    >>> plausible.extend(positions.Event(4, (king,), (4,)))
     >>> cards = plausible.moves[0, 2]  # of the role `random`
     >>> [name for name, possible in zip(kuhn.roles[2].moves, cards) if possible]
     ['(deal king)']

@@ -57,12 +57,12 @@ def find_histories(
     Returns:
       The histories, and whether these are all.
 
-    >>> from gdlx.envs.views import history
+    >>> from gdlx.propnet.observations import positions
     >>> from gdlx.propnet import games
     >>> from gdlx.propnet.observations import plausible_moves
     >>> kuhn = games.compile_game("kuhn_poker")
     >>> plausible = plausible_moves.PlausibleMoves(kuhn, player=1, legal=(4,))
-    >>> plausible.extend(history.Event(4, (), (4,)))  # a card is dealt to the other player
+    >>> plausible.extend(positions.Event(4, (), (4,)))  # a card is dealt to the other player
     >>> result = find_histories(choosing.find_choices(plausible))
     >>> sorted(result.histories.codes[0].tolist()), result.complete
     ([0, 1, 2], True)
